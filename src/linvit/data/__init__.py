@@ -1,0 +1,1 @@
+"""Data sets: what they are (specs), where they come from (fetch), how they are kept (store)."""
