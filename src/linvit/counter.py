@@ -1,4 +1,4 @@
-"""Counter-based randomness without torch: a draw is a function of what it is for, never of state."""
+"""Counter-based randomness: a draw is a function of what it is for, never of state. No torch."""
 
 import hashlib
 import json

@@ -38,19 +38,51 @@ def read(spec: DatasetSpec, raw: Path | None) -> Decoded:
 
 
 def mirrors() -> list[str]:
-    from torchvision.datasets import FashionMNIST  # seconds to import, and only needed here
-
+    """Addresses that torchvision keeps. Raises NotHere."""
+    try:
+        from torchvision.datasets import FashionMNIST  # takes seconds, and only needed here
+    except ImportError as error:
+        raise NotHere(f"torchvision, which knows the mirrors, is missing ({error})") from None
     return FashionMNIST.mirrors
 
 
 def _places(spec: DatasetSpec, raw: Path | None) -> list[Place]:
     places = []
     if raw is not None:
-        places.append(Place("the folder named in the study", lambda: _from_folder(spec, raw)))
-    places.append(Place(f"{SYSTEM_FOLDER}", lambda: _from_folder(spec, SYSTEM_FOLDER)))
+        places.append(Place("the folder named in the study", lambda: _from_user(spec, raw)))
+    places.append(Place(f"{SYSTEM_FOLDER}", lambda: _from_user(spec, SYSTEM_FOLDER)))
     places.append(Place("network mirror", lambda: _from_mirrors(spec)))
     places.append(Place(f"Debian package {PACKAGE}", lambda: _from_package(spec)))
     return places
+
+
+def _from_user(spec: DatasetSpec, folder: Path) -> Files:
+    """A damaged file ends the search: the user means this folder to be read."""
+    try:
+        return _from_folder(spec, folder)
+    except LinvitError as error:
+        cure = "replace the file, or remove it so that the next place is tried"
+        raise LinvitError(f"{error}; {cure}") from None
+    except OSError as error:
+        raise NotHere(f"{error}") from None
+
+
+def _from_mirrors(spec: DatasetSpec) -> Files:
+    reasons = []
+    for mirror in mirrors():
+        try:
+            return {name: _remote_file(mirror, name, d) for name, d in spec.raw_sha256.items()}
+        except (NotHere, LinvitError) as reason:
+            reasons.append(f"{reason}")
+    raise NotHere("; ".join(reasons))
+
+
+def _from_package(spec: DatasetSpec) -> Files:
+    below = f"{SYSTEM_FOLDER}".lstrip("/")
+    try:
+        return from_debian_package(PACKAGE, below, lambda folder: _from_folder(spec, folder))
+    except LinvitError as error:
+        raise NotHere(f"{error}") from None
 
 
 def _from_folder(spec: DatasetSpec, folder: Path) -> Files:
@@ -68,39 +100,21 @@ def _local_file(folder: Path, name: str, digest: str) -> bytes:
     raise NotHere(f"{folder} has no {name} or {name}.gz")
 
 
-def _from_mirrors(spec: DatasetSpec) -> Files:
-    reasons = []
-    for mirror in mirrors():
-        try:
-            return {name: _remote_file(mirror, name, d) for name, d in spec.raw_sha256.items()}
-        except (NotHere, LinvitError) as reason:
-            reasons.append(f"{reason}")
-    raise NotHere("; ".join(reasons))
-
-
 def _remote_file(mirror: str, name: str, digest: str) -> bytes:
     url = f"{mirror}{name}.gz"
     return _verified(download(url, LARGEST_DOWNLOAD), digest, url)
 
 
-def _from_package(spec: DatasetSpec) -> Files:
-    below = f"{SYSTEM_FOLDER}".lstrip("/")
-    return from_debian_package(PACKAGE, below, lambda folder: _from_folder(spec, folder))
-
-
 def _verified(data: bytes, digest: str, where: str) -> bytes:
     """Decompressed bytes with the right SHA-256, else LinvitError."""
-    cure = "replace it, or remove it so that the next place is tried"
     if where.endswith(".gz"):
         try:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
-            raise LinvitError(
-                f"{where} is damaged: not a whole gzip file ({error}); {cure}"
-            ) from None
+            raise LinvitError(f"{where} is damaged: not a whole gzip file ({error})") from None
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise LinvitError(
-            f"{where} is damaged: SHA-256 of its content is {found}, expected {digest}; {cure}"
+            f"{where} is damaged: SHA-256 of its content is {found}, expected {digest}"
         )
     return data

@@ -1,9 +1,11 @@
 """Raw files -> results/data/<name>/{images.npy, labels.npy, manifest.json}."""
 
+import contextlib
 import errno
 import hashlib
 import io
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ READERS: dict[str, Callable[[DatasetSpec, Path | None], Decoded]] = {
     "mnist-5k": mnist5k.read,
     "digits": digits.read,
 }
+LEFTOVER_AGE_S = 3600
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 NO_PERMISSION = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -47,13 +50,30 @@ def _store(spec: DatasetSpec, decoded: Decoded, home: Path) -> dict[str, Any]:
     arrays = {"images.npy": _npy(decoded.images), "labels.npy": _npy(decoded.labels)}
     manifest = _manifest(spec, decoded, arrays)
     try:
+        _sweep(home)
         (home / "manifest.json").unlink(missing_ok=True)
         for file, data in arrays.items():
             atomic_write_bytes(home / file, data)
         atomic_write_json(home / "manifest.json", manifest)
     except OSError as error:
+        _remove_unvouched(home, arrays)
         raise _storage_error(error, home, sum(map(len, arrays.values()))) from error
     return manifest
+
+
+def _sweep(home: Path) -> None:
+    """Remove what killed runs left half-written; a younger file may belong to a live one."""
+    for path in home.glob(".*.npy.*"):
+        if time.time() - path.stat().st_mtime > LEFTOVER_AGE_S:
+            path.unlink(missing_ok=True)
+
+
+def _remove_unvouched(home: Path, files: Iterable[str]) -> None:
+    """Arrays without a manifest are of no use, least of all on a full disk."""
+    with contextlib.suppress(OSError):
+        if not (home / "manifest.json").exists():
+            for file in files:
+                (home / file).unlink(missing_ok=True)
 
 
 def _npy(array: np.ndarray) -> bytes:
