@@ -111,8 +111,6 @@ class Entry:
             target = Path(folder) / name
             if not target.exists() or target.read_bytes() != data:
                 atomic_write_bytes(target, data)
-            else:
-                os.utime(target)
 
     def forget(self) -> None:
         """Remove the stored result; refused while a process is training it."""

@@ -1,0 +1,27 @@
+"""Device classes: what a study's `device` key means to torch."""
+
+import contextlib
+
+import torch
+
+from linvit.errors import LinvitError
+
+
+def torch_device(device_class: str) -> torch.device:
+    """Raises LinvitError when cuda is asked for and there is none: never falls back."""
+    if device_class == "cpu-fp32":
+        torch.set_num_threads(1)
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise LinvitError(
+            f"device {device_class!r} needs a GPU and torch sees none; run on a GPU node or set "
+            "`device: cpu-fp32` in the study"
+        )
+    return torch.device("cuda")
+
+
+def autocast(device_class: str) -> contextlib.AbstractContextManager:
+    """bf16 autocast for cuda-bf16, nothing for cpu-fp32."""
+    if device_class == "cuda-bf16":
+        return torch.autocast("cuda", dtype=torch.bfloat16)
+    return contextlib.nullcontext()

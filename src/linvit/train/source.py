@@ -1,0 +1,64 @@
+"""A pre-trained Softmax ViT on disk, as weights to copy from and as a frozen teacher."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from linvit import models
+from linvit.distill import Teacher
+from linvit.errors import LinvitError
+from linvit.files import read_json, sha256_file
+
+SHAPE_KEYS = ("img_size", "in_chans", "patch_size", "embed_dim", "depth", "num_heads")
+
+
+@dataclass(frozen=True)
+class Source:
+    """state: timm's names. model: its shape. digest: of the weights file."""
+
+    path: Path
+    state: dict[str, Tensor]
+    model: dict
+    digest: str
+
+
+def load_source(path: Path) -> Source:
+    """Read `path` (.safetensors) and the description beside it (.json).
+
+    Raises:
+        LinvitError: missing or damaged, or the digest differs from the description's.
+    """
+    path = Path(path)
+    described = read_json(path.with_suffix(".json"))
+    try:
+        digest = sha256_file(path)
+        state = safetensors.torch.load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise LinvitError(f"{path} cannot be read ({error}); delete it and run again") from None
+    if digest != described.get("sha256"):
+        raise LinvitError(
+            f"{path} has digest {digest[:12]}, its description says "
+            f"{str(described.get('sha256'))[:12]}; delete both and run again"
+        )
+    return Source(path, state, described["model"], digest)
+
+
+def check_shape(source: Source, spec: dict) -> None:
+    """Width, depth and heads must agree: head counts are invisible in tensor shapes."""
+    for name in SHAPE_KEYS:
+        if source.model[name] != spec["model"][name]:
+            raise LinvitError(
+                f"source {source.path} has {name} {source.model[name]}, the cell's size has "
+                f"{spec['model'][name]}; use a source of the cell's size"
+            )
+
+
+def make_teacher(source: Source, tap: str, device: torch.device) -> Teacher:
+    model = models.create("softmax", **source.model, num_classes=0)
+    backbone = {k: v for k, v in source.state.items() if not k.startswith("head.")}
+    model.load_state_dict(backbone)
+    return Teacher(model.to(device), tap)
