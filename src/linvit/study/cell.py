@@ -48,6 +48,8 @@ class Cell:
         problem = _problem(self)
         if problem:
             raise LinvitError(f"not a cell: {problem}")
+        if self.lam is not None:  # 10 and 10.0 are one weight and must be written as one
+            object.__setattr__(self, "lam", float(self.lam))
 
     @property
     def path(self) -> str:
@@ -119,9 +121,11 @@ def _problem(cell: Cell) -> str | None:
         value = getattr(cell, axis)
         if value not in known:
             return f"{value!r} is not known as {axis}; allowed: {', '.join(known)}"
-    for value in (cell.dataset, cell.size, *([] if cell.source is None else [cell.source])):
-        if not is_name(value) or value == SCRATCH:
+    for value in (cell.dataset, cell.size, cell.source or "unused"):
+        if not is_name(value):
             return f"{value!r} is not a name: use {NAME_RULE}"
+    if cell.source == SCRATCH:
+        return f"a source cannot be called {SCRATCH!r}"
     if isinstance(cell.seed, bool) or not isinstance(cell.seed, int) or cell.seed < 0:
         return f"seed {cell.seed!r} is not a whole number from 0 on"
     return _not_canonical(cell)

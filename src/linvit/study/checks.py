@@ -1,17 +1,16 @@
-"""What spans several keys of a study: names that must exist, sizes and data that must fit."""
+"""Each block of a study for itself: names that must exist, numbers that must agree."""
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 from linvit.catalog import DISTILLS, INITS, OPERATORS, SIZES
 from linvit.data.specs import DATASETS
-from linvit.study.cell import SCRATCH, takes_from_source
-from linvit.study.grid import expand, sizes_of
+from linvit.study.cell import SCRATCH
+from linvit.study.fit import misfits
+from linvit.study.grid import sizes_of
 from linvit.study.problems import Problem, choose
 from linvit.study.schema import Dataset, Grid, Recipe, Size, Source, StudyConfig
 
-MAX_WINDOWS = 16
 RESERVED_STUDIES = ("data",)  # results/data holds the decoded data sets
 
 
@@ -24,13 +23,8 @@ def find_problems(config: StudyConfig) -> list[Problem]:
         *(p for name, source in config.sources.items() for p in _source(config, name, source)),
         *(p for name, grid in config.grids.items() for p in _grid_names(config, name, grid)),
     ]
-    if problems:  # what fits together can only be judged once every name exists
-        return problems
-    problems = [
-        *(p for name, source in config.sources.items() for p in _pretrain(config, name, source)),
-        *(p for name, grid in config.grids.items() for p in _grid_fit(config, name, grid)),
-    ]
-    return problems or list(_same_grids(config))
+    # what fits together can only be judged once every name exists
+    return problems or misfits(config)
 
 
 def _names(path: tuple, values: list[Any], kind: str, allowed: Any) -> Iterator[Problem]:
@@ -139,12 +133,6 @@ def _source(config: StudyConfig, name: str, source: Source) -> Iterator[Problem]
         yield from _name((*inner, "recipe"), source.pretrain.recipe, "a recipe", config.recipes)
 
 
-def _pretrain(config: StudyConfig, name: str, source: Source) -> Iterator[Problem]:
-    if source.pretrain is not None:
-        made = source.pretrain
-        yield from _fits_data(config, made.dataset, made.recipe, made.size)
-
-
 def _grid_names(config: StudyConfig, name: str, grid: Grid) -> Iterator[Problem]:
     path = ("grids", name)
     axes = {
@@ -161,110 +149,3 @@ def _grid_names(config: StudyConfig, name: str, grid: Grid) -> Iterator[Problem]
     yield from _repeats((*path, "seeds"), grid.seeds or [])
     if grid.lam and grid.distill == ["none"]:
         yield Problem((*path, "lambda"), f"{grid.lam} weighs nothing, distill is only none")
-
-
-def _grid_fit(config: StudyConfig, name: str, grid: Grid) -> Iterator[Problem]:
-    path = ("grids", name)
-    yield from _operators_fit(config, path, grid)
-    for place, dataset in enumerate(grid.dataset):
-        yield from _dataset_fits(config, (*path, "dataset", place), grid, dataset)
-    if grid.source is None:
-        yield from _source_missing(path, grid)
-    for place, source in enumerate(grid.source or []):
-        yield from _source_fits(config, (*path, "source", place), grid, source)
-
-
-def _operators_fit(config: StudyConfig, path: tuple, grid: Grid) -> Iterator[Problem]:
-    for (place, operator), size in product(enumerate(grid.operator), grid.size):
-        side = sizes_of(config)[size].img_size // sizes_of(config)[size].patch_size
-        if OPERATORS[operator].windows and window_side(side) is None:
-            text = f"{operator!r} finds no window in the {side} x {side} patches of size {size}: "
-            text += f"no divisor from 2 on leaves at most {MAX_WINDOWS} windows"
-            yield Problem((*path, "operator", place), text)
-    mapless = [operator for operator in grid.operator if not OPERATORS[operator].has_map]
-    for place, distill in enumerate(grid.distill):
-        if DISTILLS[distill].needs_map and mapless:
-            able = ", ".join(name for name, traits in OPERATORS.items() if traits.has_map)
-            text = f"{distill!r} needs an attention map, which {', '.join(mapless)} lack(s); "
-            yield Problem((*path, "distill", place), f"{text}allowed operators: {able}")
-
-
-def window_side(side: int) -> int | None:
-    """The window that mhla takes in a grid of side x side patches, None where there is none."""
-    for window in range(2, side):
-        if side % window == 0 and (side // window) ** 2 <= MAX_WINDOWS:
-            return window
-    return None
-
-
-def _dataset_fits(config: StudyConfig, path: tuple, grid: Grid, name: str) -> Iterator[Problem]:
-    dataset = config.datasets[name]
-    if dataset.recipe is None:
-        yield Problem(path, f"{name!r} is trained on here; give datasets.{name} a recipe")
-        return
-    if dataset.lam is None and grid.lam is None and grid.distill != ["none"]:
-        text = f"{name!r} is distilled on here; give datasets.{name} or this grid a lambda"
-        yield Problem(path, text)
-    for size in grid.size:
-        yield from _fits_data(config, name, dataset.recipe, size)
-
-
-def _fits_data(config: StudyConfig, name: str, recipe: str, size: str) -> Iterator[Problem]:
-    dataset, path = config.datasets[name], ("recipes", recipe)
-    known, chans = DATASETS[dataset.from_], sizes_of(config)[size].in_chans
-    if known.in_chans not in (1, chans):
-        text = f"{known.name} has {known.in_chans} channels, size {size} reads {chans}"
-        yield Problem(("datasets", name, "from"), text)
-    if len(config.recipes[recipe].view.mean) != chans:
-        mean = config.recipes[recipe].view.mean
-        text = f"{mean} must have {chans} number(s), one per channel of size {size}"
-        yield Problem((*path, "view", "mean"), text)
-    count = _images(dataset)
-    if config.recipes[recipe].batch_size > count:
-        text = f"{config.recipes[recipe].batch_size} is more than the {count} images of {name}"
-        yield Problem((*path, "batch_size"), text)
-
-
-def _images(dataset: Dataset) -> int:
-    known = DATASETS[dataset.from_]
-    if dataset.shots is not None:
-        return dataset.shots * len(known.classes)
-    return known.splits[dataset.train]
-
-
-def _source_missing(path: tuple, grid: Grid) -> Iterator[Problem]:
-    for axis, values in (("init", grid.init), ("distill", grid.distill)):
-        for place, value in enumerate(values):
-            pair = (value, "none") if axis == "init" else ("random", value)
-            if takes_from_source(*pair):
-                yield Problem(
-                    (*path, axis, place), f"{value!r} needs a source; add source: [...] to the grid"
-                )
-
-
-def _source_fits(config: StudyConfig, path: tuple, grid: Grid, name: str) -> Iterator[Problem]:
-    source = config.sources[name]
-    has = sizes_of(config)[source.pretrain.size if source.pretrain else source.size]
-    keys = {"embed_dim", "depth", "num_heads"}
-    if not any(takes_from_source(*pair) for pair in product(grid.init, grid.distill)):
-        return
-    if any("stem" in INITS[init].components for init in grid.init):
-        keys |= {"patch_size", "in_chans"}
-    if grid.distill != ["none"]:  # the teacher sees the student's images, token by token
-        keys |= {"patch_size", "in_chans", "img_size"}
-    for size in grid.size:
-        wants = sizes_of(config)[size]
-        for key in sorted(keys):
-            if getattr(has, key) != getattr(wants, key):
-                text = f"{name!r} has {key} {getattr(has, key)}, size {size} has "
-                yield Problem(path, f"{text}{getattr(wants, key)}; they must be equal")
-
-
-def _same_grids(config: StudyConfig) -> Iterator[Problem]:
-    seen: dict[frozenset, str] = {}
-    for name, grid in config.grids.items():
-        cells = frozenset(expand(config, grid))
-        if cells in seen:
-            text = f"has exactly the cells of grids.{seen[cells]}; keep one"
-            yield Problem(("grids", name), text)
-        seen.setdefault(cells, name)

@@ -37,7 +37,7 @@ def raise_if_any(problems: Iterable[Problem], locator: Locator) -> None:
     """One LinvitError that lists every problem as `file:line: key: what is wrong`."""
     lines = []
     for problem in sorted(problems, key=lambda p: locator.order(p.path)):
-        key = ".".join(part for part in map(str, problem.path) if not part.isdigit())
+        key = ".".join(str(part) for part in problem.path if not isinstance(part, int))
         line = f"{locator.where(problem.path)}: {key or 'study file'}: {problem.text}"
         lines += [line] if line not in lines else []
     if len(lines) > 1:
