@@ -51,6 +51,8 @@ OPERATORS = {
     "inline": Operator(1, has_map=True),
     "mhla": Operator(1, needs_grid=True, windows=True),
     "ttt": Operator(1, needs_grid=True),
+    "ttt_inherit": Operator(1, needs_grid=True),
+    "inline_local": Operator(1, needs_grid=True),
 }
 LINEAR_OPERATORS = tuple(name for name in OPERATORS if name != "softmax")
 

@@ -1,0 +1,12 @@
+"""`elu`: kernelised attention with phi(x) = elu(x) + 1."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from linvit.operators.kernel import KernelAttention
+
+
+class Elu(KernelAttention):
+    @staticmethod
+    def feature_map(x: Tensor) -> Tensor:
+        return F.elu(x) + 1

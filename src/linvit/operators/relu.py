@@ -1,0 +1,11 @@
+"""`relu`: kernelised attention with phi(x) = max(x, 0)."""
+
+from torch import Tensor
+
+from linvit.operators.kernel import KernelAttention
+
+
+class Relu(KernelAttention):
+    @staticmethod
+    def feature_map(x: Tensor) -> Tensor:
+        return x.relu()
