@@ -114,23 +114,26 @@ def _split(path: tuple, dataset: Dataset) -> Iterator[Problem]:
 
 
 def _source(config: StudyConfig, name: str, source: Source) -> Iterator[Problem]:
-    path, sizes = ("sources", name), sizes_of(config)
+    path = ("sources", name)
     if name == SCRATCH:
         yield Problem(path, f"{name!r} is how a path writes 'no source'; choose another name")
     if (source.pretrain is None) == (source.file is None):
         yield Problem(path, "must have either pretrain, or file and size")
-    elif source.pretrain is None:
-        if source.size is None:
-            yield Problem(path, "file needs size, the name of the model that the weights are of")
-    elif source.size is not None:
+    elif source.pretrain is not None:
+        yield from _pretrained(config, path, source)
+    elif source.size is None:
+        yield Problem(path, "file needs size, the name of the model that the weights are of")
+    else:
+        yield from _name((*path, "size"), source.size, "a size", sizes_of(config))
+
+
+def _pretrained(config: StudyConfig, path: tuple, source: Source) -> Iterator[Problem]:
+    made, inner = source.pretrain, (*path, "pretrain")
+    if source.size is not None:
         yield Problem((*path, "size"), "goes inside pretrain; remove it here")
-    if source.size is not None and source.pretrain is None:
-        yield from _name((*path, "size"), source.size, "a size", sizes)
-    if source.pretrain is not None:
-        inner = (*path, "pretrain")
-        yield from _name((*inner, "size"), source.pretrain.size, "a size", sizes)
-        yield from _name((*inner, "dataset"), source.pretrain.dataset, "a dataset", config.datasets)
-        yield from _name((*inner, "recipe"), source.pretrain.recipe, "a recipe", config.recipes)
+    yield from _name((*inner, "size"), made.size, "a size", sizes_of(config))
+    yield from _name((*inner, "dataset"), made.dataset, "a dataset", config.datasets)
+    yield from _name((*inner, "recipe"), made.recipe, "a recipe", config.recipes)
 
 
 def _grid_names(config: StudyConfig, name: str, grid: Grid) -> Iterator[Problem]:

@@ -104,7 +104,7 @@ class Study:
         return self.root / "sources" / f"{source}.safetensors"
 
     def spec(self, cell: Cell) -> dict[str, Any]:
-        """All that training the cell needs, with every default filled in (see docs/files.md)."""
+        """All that training the cell needs, with every default filled in."""
         spec = self._spec(cell, self.datasets[cell.dataset].recipe)
         return spec | ({"keep_model": True} if self.keeps_model(cell) else {})
 

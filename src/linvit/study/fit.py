@@ -129,7 +129,7 @@ def _shared_keys(grid: Grid) -> list[str]:
     if distilled or any("stem" in INITS[init].components for init in grid.init):
         keys += ["patch_size", "in_chans"]
     # copied positions are resampled; a teacher sees the student's own images, token by token
-    return keys + ["img_size"] if distilled else keys
+    return [*keys, "img_size"] if distilled else keys
 
 
 def _same_grids(config: StudyConfig) -> Iterator[Problem]:

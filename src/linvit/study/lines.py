@@ -27,19 +27,30 @@ def read_config(path: Path) -> ConfigFile:
     """
     name = _short(path)
     try:
-        loader = yaml.SafeLoader(Path(path).read_text(encoding="utf-8"))
-        node = loader.get_single_node()
-        lines = _line_numbers(loader, node, name)
-        data = loader.construct_document(node) if node else None
+        data, lines = _parse(Path(path).read_text(encoding="utf-8"), name)
     except OSError as error:
         raise LinvitError(f"{name}: cannot read the study: {error.strerror}") from None
     except UnicodeDecodeError:
         raise LinvitError(f"{name}: is not UTF-8 text; save it as UTF-8") from None
-    except yaml.YAMLError as error:
-        raise LinvitError(_yaml_complaint(name, error)) from None
     if not isinstance(data, dict):
         raise LinvitError(f"{name}:1: a study is a block of keys (study:, seeds:, grids: ...)")
     return ConfigFile(name, data, lines)
+
+
+def _parse(text: str, name: str) -> tuple[Any, dict[KeyPath, int]]:
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        lines = _line_numbers(loader, node, name)
+        return loader.construct_document(node) if node else None, lines
+    except yaml.YAMLError as error:
+        raise LinvitError(_yaml_complaint(name, error)) from None
+    except RecursionError:
+        raise LinvitError(f"{name}: blocks or aliases are nested without end") from None
+    except LinvitError:
+        raise
+    except ValueError as error:  # such as the date 2024-13-01
+        raise LinvitError(f"{name}: a value is impossible: {error}; put it in quotes") from None
 
 
 def _short(path: Path) -> str:
@@ -115,7 +126,7 @@ class Locator:
         self.files = tuple(files)
 
     def where(self, path: KeyPath) -> str:
-        """ "file:line" of the last file that gives this key, or that no file does.
+        """The last file that gives this key, as file:line; or that no file does.
 
         A key that is missing is reported where its block begins.
         """

@@ -26,6 +26,7 @@ _BOUNDS = {
     "greater_than_equal": ("ge", ">="),
     "less_than": ("lt", "<"),
 }
+MAX_SHOWN = 80
 
 
 class Problem(NamedTuple):
@@ -34,16 +35,22 @@ class Problem(NamedTuple):
 
 
 def raise_if_any(problems: Iterable[Problem], locator: Locator) -> None:
-    """One LinvitError that lists every problem as `file:line: key: what is wrong`."""
-    lines = []
-    for problem in sorted(problems, key=lambda p: locator.order(p.path)):
-        key = ".".join(str(part) for part in problem.path if not isinstance(part, int))
-        line = f"{locator.where(problem.path)}: {key or 'study file'}: {problem.text}"
-        lines += [line] if line not in lines else []
+    """One LinvitError that lists the first problem of each key as `file:line: key: what`."""
+    first: dict[KeyPath, str] = {}
+    for problem in problems:
+        first.setdefault(problem.path, problem.text)
+    lines = [
+        f"{locator.where(path)}: {_dotted(path)}: {first[path]}"
+        for path in sorted(first, key=locator.order)
+    ]
     if len(lines) > 1:
         raise LinvitError("\n  ".join([f"{len(lines)} problems in the study", *lines]))
     if lines:
         raise LinvitError(lines[0])
+
+
+def _dotted(path: KeyPath) -> str:
+    return ".".join(str(part) for part in path if not isinstance(part, int)) or "study file"
 
 
 def choose(value: Any, kind: str, allowed: Iterable[str]) -> str | None:
@@ -53,7 +60,13 @@ def choose(value: Any, kind: str, allowed: Iterable[str]) -> str | None:
         return None
     near = get_close_matches(str(value), known, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    return f"{value!r} is not {kind};{hint} allowed: {', '.join(known) or '(none defined)'}"
+    return f"{show(value)} is not {kind};{hint} allowed: {', '.join(known) or '(none defined)'}"
+
+
+def show(value: Any) -> str:
+    """The value on one line of bounded length."""
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def from_pydantic(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
@@ -80,27 +93,29 @@ def _say(detail: dict[str, Any], path: KeyPath, model: type[BaseModel]) -> str:
         return choose(path[-1], "a key here", _keys(_annotation(model, path[:-1])))
     if kind == "missing":
         return "is missing and has no default; add it"
+    if kind == "invalid_key":
+        return f"the key {show(value)} is no text for YAML; put it in quotes"
     if kind == "too_short":
         return "is empty; give at least one entry or remove the key"
     if kind == "literal_error":
         literal = _annotation(model, path)
         return choose(value, "one of the choices", get_args(literal))
     if kind == "value_error":
-        return f"{value!r} {context['error']}"
+        return f"{show(value)} {context['error']}"
     if kind in _BOUNDS:
         name, sign = _BOUNDS[kind]
-        return f"{value!r} is out of range; must be {sign} {context[name]:g}"
+        return f"{show(value)} is out of range; must be {sign} {context[name]}"
     if kind in _KINDS:
-        return f"{value!r} must be {_KINDS[kind]}{_yaml_hint(kind, value)}"
-    return f"{value!r}: {detail['msg']}"
+        return f"{show(value)} must be {_KINDS[kind]}{_yaml_hint(kind, value)}"
+    return f"{show(value)}: {detail['msg']}"
 
 
 def _yaml_hint(kind: str, value: Any) -> str:
     """YAML 1.1 surprises: 1e-3 is text, on/no are true/false, 2024 is a number."""
     if kind == "float_type" and isinstance(value, str) and "e" in value.lower():
         return "; YAML reads this as text, write it with a point: 1.0e-3"
-    if kind == "string_type" and isinstance(value, bool | int | float):
-        return "; YAML reads this as a number or a truth value, put it in quotes"
+    if kind == "string_type" and not isinstance(value, list | dict):
+        return "; YAML reads this as a number, a date or a truth value, put it in quotes"
     if kind == "list_type" and not isinstance(value, dict):
         return f": [{value}]"
     return ""

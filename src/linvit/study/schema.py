@@ -90,7 +90,7 @@ class View(Block):
 
 
 class Recipe(Block):
-    """AdamW with a linear warm-up and a cosine to min_lr; eval_every: epochs between validations."""
+    """AdamW, linear warm-up, cosine to min_lr. eval_every: epochs between two validations."""
 
     epochs: Count
     batch_size: Count

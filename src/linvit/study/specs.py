@@ -1,38 +1,16 @@
-"""Specs as files, and the fingerprint of what decides a cell's result.
+"""Specs as files, which are what Snakemake watches.
 
-The files are what Snakemake watches: one is rewritten only when its bytes change, so an added seed
-or a new figure leaves every other cell alone.
+One is rewritten only when its bytes change, so an added seed or a new figure leaves every other
+cell alone.
 """
 
 import os
 from pathlib import Path
 from typing import Any
 
-from linvit.errors import LinvitError
-from linvit.files import pretty_json, sha256_json
+from linvit.files import canonical_json
 from linvit.study.cell import Cell
 from linvit.study.config import Study
-
-
-def science(spec: dict[str, Any]) -> dict[str, Any]:
-    """The part of a spec that can change a result: no paths, no choice of what is kept."""
-    kept = {key: value for key, value in spec.items() if key != "keep_model"}
-    if spec["source"] is not None:
-        kept["source"] = {k: v for k, v in spec["source"].items() if k != "weights"}
-    return kept
-
-
-def fingerprint(spec: dict[str, Any], data_digest: str, source_digest: str | None) -> str:
-    """SHA-256 in hex: equal exactly when two runs must end with the same numbers.
-
-    source_digest: of the source's weights, None exactly when the spec has no source.
-    """
-    if (spec["source"] is None) != (source_digest is None) or not data_digest:
-        raise LinvitError(
-            f"the fingerprint needs the digest of the data ({data_digest!r}) and that of the "
-            f"weights of source {spec['source']!r} ({source_digest!r})"
-        )
-    return sha256_json({"spec": science(spec), "data": data_digest, "source": source_digest})
 
 
 def spec_path(study: Study, cell: Cell) -> Path:
@@ -41,6 +19,12 @@ def spec_path(study: Study, cell: Cell) -> Path:
 
 def source_spec_path(study: Study, name: str) -> Path:
     return study.root / "specs" / "sources" / f"{name}.json"
+
+
+def spec_text(spec: dict[str, Any]) -> str:
+    """JSON with one line per block: readable in a diff, and fast enough for thousands of cells."""
+    blocks = [f'"{key}": {canonical_json(spec[key])}' for key in sorted(spec)]
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
 
 
 def write_specs(study: Study) -> list[Path]:
@@ -54,7 +38,7 @@ def write_specs(study: Study) -> list[Path]:
         for name, source in study.sources.items()
         if source.pretrain
     }
-    return [path for path, spec in specs.items() if _replace_if_changed(path, pretty_json(spec))]
+    return [path for path, spec in specs.items() if _replace_if_changed(path, spec_text(spec))]
 
 
 def _replace_if_changed(path: Path, text: str) -> bool:
