@@ -122,12 +122,28 @@ def full_precision(x: Tensor):
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
-def split_heads(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """(B, N, 3C) to q, k, v of shape (B * H, N, D), by one copy."""
+def split_heads(qkv: Tensor, num_heads: int) -> Tensor:
+    """(B, N, 3C) to a fresh (3, B * H, N, D): queries, keys, values."""
     batch, tokens, width = qkv.shape
     head_dim = width // (3 * num_heads)
-    heads = qkv.view(batch, tokens, 3, num_heads, head_dim).permute(2, 0, 3, 1, 4)
-    return heads.reshape(3, batch * num_heads, tokens, head_dim).unbind(0)
+    heads = qkv.reshape(batch, tokens, 3, num_heads, head_dim).permute(2, 0, 3, 1, 4)
+    fresh = heads.clone(memory_format=torch.contiguous_format)
+    return fresh.view(3, batch * num_heads, tokens, head_dim)
+
+
+def unsplit_heads(heads: Tensor, num_heads: int) -> Tensor:
+    """(3, B * H, N, D) back to (B, N, 3C)."""
+    _, rows, tokens, head_dim = heads.shape
+    heads = heads.view(3, rows // num_heads, num_heads, tokens, head_dim)
+    return heads.permute(1, 3, 0, 2, 4).reshape(-1, tokens, 3 * num_heads * head_dim)
+
+
+def split_merged(merged: Tensor, num_heads: int) -> Tensor:
+    """(B, N, C) to a fresh (B * H, N, D)."""
+    batch, tokens, width = merged.shape
+    heads = merged.reshape(batch, tokens, num_heads, width // num_heads).transpose(1, 2)
+    fresh = heads.clone(memory_format=torch.contiguous_format)
+    return fresh.view(batch * num_heads, tokens, width // num_heads)
 
 
 def merge_heads(out: Tensor, num_heads: int) -> Tensor:

@@ -9,4 +9,9 @@ from linvit.operators.kernel import KernelAttention
 class Elu(KernelAttention):
     @staticmethod
     def feature_map(x: Tensor) -> Tensor:
-        return F.elu(x) + 1
+        return F.elu(x, inplace=True).add_(1)
+
+    @staticmethod
+    def feature_slope(features: Tensor) -> Tensor:
+        """exp(x) is the feature itself where x < 0; 1 elsewhere."""
+        return features.clamp(max=1)

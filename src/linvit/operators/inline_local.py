@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linvit.operators.base import INIT_STD, Draw
-from linvit.operators.grid import TAPS, neighbourhoods, to_grid, to_tokens
+from linvit.operators.grid import TAPS, convolve, to_image, to_patches
 from linvit.operators.inline import Inline
 
 
@@ -28,16 +27,14 @@ class InlineLocal(Inline):
             layer.bias.data.zero_()
 
     def mix_projected(self, qkv: Tensor, x: Tensor) -> Tensor:
-        values = qkv[:, self.prefix_tokens :, 2 * x.shape[-1] :]
-        kernel = self.kernels(x).reshape(-1, 1, TAPS)
-        local = torch.bmm(kernel, neighbourhoods(to_grid(values, self.grid)))
-        image = local.view(x.shape[0], x.shape[2], *self.grid)
-        return super().mix_projected(qkv, x) + to_tokens(image, self.prefix_tokens)
+        values = to_image(qkv[:, self.prefix_tokens :, 2 * x.shape[-1] :], self.grid)
+        local = to_patches(convolve(values, self.kernels(x)), x.shape[0])
+        return super().mix_projected(qkv, x) + F.pad(local, (0, 0, self.prefix_tokens, 0))
 
     def kernels(self, x: Tensor) -> Tensor:
-        """Depthwise taps (B, 9C, 1), channel-major, from the mean of all tokens."""
+        """Depthwise taps (B * C, 1, 3, 3), channel-major, from the mean of all tokens."""
         hidden = self._pointwise(self.hidden, x.mean(1).unsqueeze(-1))
-        return self._pointwise(self.taps, F.gelu(hidden))
+        return self._pointwise(self.taps, F.gelu(hidden)).view(-1, 1, 3, 3)
 
     def _pointwise(self, layer: nn.Conv1d, x: Tensor) -> Tensor:
         weight, bias = layer.weight.to(x.dtype), layer.bias.to(x.dtype)

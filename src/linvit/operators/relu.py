@@ -8,4 +8,8 @@ from linvit.operators.kernel import KernelAttention
 class Relu(KernelAttention):
     @staticmethod
     def feature_map(x: Tensor) -> Tensor:
-        return x.relu()
+        return x.relu_()
+
+    @staticmethod
+    def feature_slope(features: Tensor) -> Tensor:
+        return features.sign()

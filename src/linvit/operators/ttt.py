@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linvit.operators.base import INIT_STD, Draw, Operator
-from linvit.operators.grid import TAPS, neighbourhoods, to_grid, to_tokens
+from linvit.operators.grid import TAPS, convolve, correlate, to_image, to_patches
 
 STEP = 1 / 3
 
@@ -51,9 +51,10 @@ class Ttt(Operator):
 
     def mix_projected(self, qkv: Tensor, x: Tensor) -> Tensor:
         width = x.shape[-1]
-        first = self.mix_linear(qkv[..., : 3 * width])
-        second = self.mix_depthwise(qkv[:, self.prefix_tokens :, 3 * width :])
-        return torch.cat([first, to_tokens(second, self.prefix_tokens)], -1)
+        first, second = qkv.split([3 * width, 3 * self.head_dim], -1)
+        second = self.mix_depthwise(second[:, self.prefix_tokens :])
+        second = F.pad(second, (0, 0, self.prefix_tokens, 0))
+        return torch.cat([self.mix_linear(first), second], -1)
 
     def mix_linear(self, qkv: Tensor) -> Tensor:
         """Branch 1: (B, N, 3C) to (B, N, C)."""
@@ -80,20 +81,15 @@ class Ttt(Operator):
         return clipped(gradient, -2)
 
     def mix_depthwise(self, qkv: Tensor) -> Tensor:
-        """Branch 2: patches (B, h * w, 3D) to an image (B, D, h, w)."""
+        """Branch 2: patches (B, h * w, 3D) to (B, h * w, D)."""
         batch, patches, _ = qkv.shape
-        q, k, v = qkv.chunk(3, -1)
-        around = neighbourhoods(to_grid(k, self.grid))
-        errors = v.transpose(1, 2).reshape(-1, patches, 1)
-        gradient = torch.bmm(around, errors) * (-STEP / patches)
-        kernel = self.w3.to(qkv.dtype).view(1, -1, TAPS, 1) - clipped(
-            gradient.view(batch, -1, TAPS, 1), -2
-        )
-        out = torch.bmm(kernel.flatten(0, 1).mT, neighbourhoods(to_grid(q, self.grid)))
-        return out.view(batch, -1, *self.grid)
+        q, k, v = (to_image(part, self.grid) for part in qkv.chunk(3, -1))
+        gradient = correlate(k, v) * (-STEP / patches)
+        start = self.w3.to(qkv.dtype).repeat(batch, 1, 1, 1)
+        return to_patches(convolve(q, start - clipped(gradient, (2, 3))), batch)
 
 
-def clipped(gradient: Tensor, dim: int) -> Tensor:
+def clipped(gradient: Tensor, dim: int | tuple[int, int]) -> Tensor:
     """Soft clip: each column along `dim` divided by its norm plus one."""
     return gradient / (torch.linalg.vector_norm(gradient, dim=dim, keepdim=True) + 1)
 

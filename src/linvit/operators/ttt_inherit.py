@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linvit.operators.base import INIT_STD, Draw, Operator
-from linvit.operators.grid import conv_shared, to_tokens
+from linvit.operators.grid import conv_shared
 from linvit.operators.ttt import heads_first, merge_heads_first
 
 
@@ -44,8 +44,8 @@ class TttInherit(Operator):
 
     def add_local(self, tokens: Tensor, conv: nn.Conv2d) -> Tensor:
         """x + depthwise 3 x 3 of the patches."""
-        image = conv_shared(tokens[:, self.prefix_tokens :], conv, self.grid)
-        return tokens + to_tokens(image, self.prefix_tokens)
+        local = conv_shared(tokens[:, self.prefix_tokens :], conv, self.grid)
+        return tokens + F.pad(local, (0, 0, self.prefix_tokens, 0))
 
     def mix_heads(self, qkv: Tensor) -> Tensor:
         batch, tokens, _ = qkv.shape
