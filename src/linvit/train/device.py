@@ -1,6 +1,7 @@
 """Device classes: what a study's `device` key means to torch."""
 
 import contextlib
+import ctypes
 
 import torch
 
@@ -10,6 +11,7 @@ from linvit.errors import LinvitError
 def torch_device(device_class: str) -> torch.device:
     """Raises LinvitError when cuda is asked for and there is none: never falls back."""
     if device_class == "cpu-fp32":
+        keep_freed_memory()
         torch.set_num_threads(1)
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -25,3 +27,12 @@ def autocast(device_class: str) -> contextlib.AbstractContextManager:
     if device_class == "cuda-bf16":
         return torch.autocast("cuda", dtype=torch.bfloat16)
     return contextlib.nullcontext()
+
+
+def keep_freed_memory() -> None:
+    """Let glibc reuse large buffers: it would map and zero fresh pages for every activation."""
+    mmap_threshold, trim_threshold, never = -3, -1, 2**30
+    with contextlib.suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(mmap_threshold, never)
+        mallopt(trim_threshold, never)

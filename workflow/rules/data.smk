@@ -1,0 +1,18 @@
+# Raw data -> decoded arrays that every cell maps into memory.
+
+
+rule data:
+    output:
+        "results/data/{dataset}/manifest.json",
+    log:
+        "results/data/logs/{dataset}.log",
+    params:
+        raw=lambda wildcards: (
+            f"--raw {study.data_folders[wildcards.dataset]}"
+            if wildcards.dataset in study.data_folders
+            else ""
+        ),
+    conda:
+        "../../envs/linvit.yaml"
+    shell:
+        "linvit data {wildcards.dataset} {params.raw} 2>&1 | tee {log}"
