@@ -1,8 +1,8 @@
 """linvit: a grid of training cells in, tables, figures and verdicts on claims out.
 
-    snakemake                                             the laptop study (config.yaml)
-    snakemake --configfile workflow/studies/smoke.yaml    another study
-    snakemake results/laptop/cells/CELL/test.json         one cell
+snakemake                                             the laptop study (config.yaml)
+snakemake --configfile workflow/studies/smoke.yaml    another study
+snakemake results/laptop/cells/CELL/test.json         one cell
 """
 
 from linvit.study.config import load_study

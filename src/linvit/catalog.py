@@ -70,8 +70,7 @@ INITS = {
 DISTILLS = {"none": Distill(0), "output": Distill(1)}
 
 SIZES = {
-    name: dict(
-        img_size=224, in_chans=3, patch_size=16, embed_dim=width, depth=12, num_heads=width // 64
-    )
+    name: {"img_size": 224, "in_chans": 3, "patch_size": 16, "depth": 12}
+    | {"embed_dim": width, "num_heads": width // 64}
     for name, width in (("tiny", 192), ("small", 384), ("base", 768))
 }

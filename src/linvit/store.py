@@ -135,5 +135,5 @@ def disk_errors(where: Path):
             print(f"linvit: no space left for {where}; free some and run again", flush=True)
             raise SystemExit(DISK_FULL) from None
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise LinvitError(f"{where} cannot be written ({error.strerror}); fix its permissions")
+            raise LinvitError(f"{where} is not writable ({error.strerror}); fix that") from None
         raise

@@ -83,7 +83,7 @@ def close(ours, theirs, tolerance, what):
     assert error < tolerance, f"{what}: relative error {error:.1e}"
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_golden(path, dtype, tolerance):
     with np.load(path, allow_pickle=False) as file:

@@ -23,12 +23,12 @@ rule table:
         cells=layout.root / "cells.csv",
     output:
         multiext(str(layout.root / "tables" / "{table}"), ".csv", ".md", ".tex"),
-    params:
-        out=lambda wildcards: layout.root / "tables" / wildcards.table,
     log:
         layout.root / "logs" / "table-{table}.log",
     conda:
         "../../envs/linvit.yaml"
+    params:
+        out=lambda wildcards: layout.root / "tables" / wildcards.table,
     shell:
         "python {input.script} {wildcards.table} --cells {input.cells} --out {params.out} 2>&1 | tee {log}"
 

@@ -6,13 +6,13 @@ rule data:
         "results/data/{dataset}/manifest.json",
     log:
         "results/data/logs/{dataset}.log",
+    conda:
+        "../../envs/linvit.yaml"
     params:
         raw=lambda wildcards: (
             f"--raw {study.data_folders[wildcards.dataset]}"
             if wildcards.dataset in study.data_folders
             else ""
         ),
-    conda:
-        "../../envs/linvit.yaml"
     shell:
         "linvit data {wildcards.dataset} {params.raw} 2>&1 | tee {log}"

@@ -28,10 +28,10 @@ for test_set in layout.test_sets:
             tests=layout.results(test_set.cells, "test.json"),
         log:
             layout.root / "logs" / f"evaluate-{test_set.name}.log",
+        conda:
+            "../../envs/linvit.yaml"
         threads: 1
         resources:
             mem_mb=2000,
-        conda:
-            "../../envs/linvit.yaml"
         shell:
             "linvit evaluate {input.specs} 2>&1 | tee {log}"

@@ -11,12 +11,12 @@ rule figure:
         claims=layout.root / "claims.csv",
     output:
         multiext(str(layout.root / "figures" / "{figure}"), ".pdf", ".png"),
-    params:
-        out=lambda wildcards: layout.root / "figures" / wildcards.figure,
     log:
         layout.root / "logs" / "figure-{figure}.log",
     conda:
         "../../envs/linvit.yaml"
+    params:
+        out=lambda wildcards: layout.root / "figures" / wildcards.figure,
     shell:
         "python {input.script} {wildcards.figure} --cells {input.cells} --curves {input.curves}"
         " --claims {input.claims} --out {params.out} 2>&1 | tee {log}"

@@ -15,9 +15,9 @@ for name in layout.sources:
         log:
             layout.root / "logs" / f"source-{name}.log",
         priority: 100
-        resources:
-            mem_mb=2000,
         conda:
             "../../envs/linvit.yaml"
+        resources:
+            mem_mb=2000,
         shell:
             "linvit pretrain {input.spec} --out {output.weights} 2>&1 | tee {log}"

@@ -15,11 +15,11 @@ for pack in layout.packs:
             metrics=layout.results(pack.cells, "metrics.json"),
         log:
             layout.root / "logs" / f"train-{pack.name}.log",
-        threads: 1
         priority: 10
-        resources:
-            mem_mb=2000,
         conda:
             "../../envs/linvit.yaml"
+        threads: 1
+        resources:
+            mem_mb=2000,
         shell:
             "linvit train {input.specs} 2>&1 | tee {log}"

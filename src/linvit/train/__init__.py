@@ -1,1 +1,1 @@
-"""Training cells: one student's state, the pack that feeds several of them, and their evaluation."""
+"""Training cells: one student's state, the pack that feeds several of them, their evaluation."""

@@ -4,6 +4,7 @@ import os
 import socket
 import time
 
+from linvit.progress_line import line
 from linvit.train.run import Run
 
 SECONDS_BETWEEN_LINES = 20.0
@@ -43,14 +44,3 @@ class Progress:
         if ended or now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now
             print(f"{self.run.job.name}: {line(state)}", flush=True)
-
-
-def line(state: dict) -> str:
-    """epoch 40/100  loss 0.412  val 78.3 %  2,105 images/s  0:01:12 left"""
-    minutes, seconds = divmod(int(state["seconds_left"]), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (
-        f"epoch {state['epoch']:g}/{state['epochs']}  loss {state['train_loss']:.3f}  "
-        f"val {state['val_top1']:.1f} %  {state['images_per_s']:,.0f} images/s  "
-        f"{hours}:{minutes:02}:{seconds:02} left"
-    )

@@ -88,14 +88,20 @@ class Student:
         finite = torch.isfinite(losses[:, 0])
         if not finite.all():
             raise Diverged(self.step - len(losses) + int((~finite).nonzero()[0]))
-        means = losses.double().mean(0).tolist() + [None, None]
+        means = [*losses.double().mean(0).tolist(), None, None]
         val_loss, val_top1 = self.evaluate(self.stream.val_images, self.stream.val_labels)
         self.history.append(
             {
                 "epoch": self.step / self.stream.steps_per_epoch,
                 "step": self.step,
                 "lr": self.optimizer.param_groups[0]["lr"],
-                **dict(zip(("train_loss", "train_ce", "distill", "distill_relative"), means)),
+                **dict(
+                    zip(
+                        ("train_loss", "train_ce", "distill", "distill_relative"),
+                        means,
+                        strict=False,
+                    )
+                ),
                 "val_loss": val_loss,
                 "val_top1": val_top1,
             }

@@ -152,4 +152,3 @@ def forget(spec_path: Path) -> Path:
     for name in ("metrics.json", "run.json", "test.json"):
         (job.folder / name).unlink(missing_ok=True)
     return job.folder
-

@@ -4,8 +4,8 @@
 draws, `copying` copies, `ledger` records what happened to every key.
 """
 
-from torch import Tensor
 from timm.models import VisionTransformer
+from torch import Tensor
 
 from linvit.catalog import INITS
 from linvit.errors import LinvitError

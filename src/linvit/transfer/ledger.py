@@ -1,4 +1,4 @@
-"""What happened to every parameter: copied, partly copied, resized, fresh; and what was left over."""
+"""What happened to every parameter: copied, partly copied, resized, fresh; what was left."""
 
 from collections import Counter
 from dataclasses import dataclass, field

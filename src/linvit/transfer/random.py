@@ -28,7 +28,9 @@ def draw_parameters(model: VisionTransformer, seed: int) -> None:
     """Fill all parameters of `model` in place."""
     for prefix, module in model.named_modules():
         if isinstance(module, nn.Linear):
-            module.weight.copy_(trunc_normal(module.weight.shape, STD, seed, "init", f"{prefix}.weight"))
+            module.weight.copy_(
+                trunc_normal(module.weight.shape, STD, seed, "init", f"{prefix}.weight")
+            )
             if module.bias is not None:
                 module.bias.zero_()
         elif isinstance(module, nn.LayerNorm):
