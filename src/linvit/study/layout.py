@@ -5,7 +5,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from linvit.files import pretty_json, write_if_changed
+import yaml
+
+from linvit.files import write_if_changed
 from linvit.study.cell import Cell
 from linvit.study.config import RESULTS, Study
 from linvit.study.packs import Pack, packs
@@ -30,14 +32,14 @@ class Layout:
         self.study, self.pack_size, self.root = study, pack_size, study.root
 
     def write(self) -> None:
-        """Write the specs and study.json, each only where its bytes changed."""
+        """Write the specs and study.yaml, each only where its bytes changed."""
         write_specs(self.study)
         config = self.study.config.model_dump(by_alias=True, exclude_none=True)
-        write_if_changed(self.study_file, pretty_json(config))
+        write_if_changed(self.study_file, yaml.safe_dump(config, sort_keys=True))
 
     @property
     def study_file(self) -> Path:
-        return self.root / "study.json"
+        return self.root / "study.yaml"
 
     @cached_property
     def packs(self) -> list[Pack]:
