@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from linvit.operators.base import INIT_STD, Draw, Operator
 from linvit.operators.grid import conv_shared
-from linvit.operators.ttt import heads_first, merge_heads_first
 
 
 class TttInherit(Operator):
@@ -49,14 +48,15 @@ class TttInherit(Operator):
 
     def mix_heads(self, qkv: Tensor) -> Tensor:
         batch, tokens, _ = qkv.shape
-        q, k, v = heads_first(qkv, self.num_heads)
+        q, k, v = _heads_first(qkv, self.num_heads)
         gates = torch.cat([self.w1[0], self.w2[0]], -1).to(qkv.dtype)
         last = self.w3[0].to(qkv.dtype)
         step_gates, step_last = self.inner_step(k, v, gates, last)
         gates = (gates.unsqueeze(1) - step_gates).flatten(0, 1)
         last = (last.unsqueeze(1) - step_last).flatten(0, 1)
         z1, z2 = torch.bmm(q.view(-1, tokens, self.head_dim), gates).chunk(2, -1)
-        return merge_heads_first(torch.bmm(F.silu(z1) * z2, last), batch)
+        out = torch.bmm(F.silu(z1) * z2, last)
+        return _merge_heads_first(out, batch)
 
     def inner_step(
         self, k: Tensor, v: Tensor, gates: Tensor, last: Tensor
@@ -78,3 +78,14 @@ class TttInherit(Operator):
         first = torch.bmm(k.view(per_image).mT, inputs.view(per_image))
         second = torch.bmm((active * z2).view(per_image).mT, errors.view(per_image))
         return first.view(heads, -1, width, 2 * width), second.view(heads, -1, width, width)
+
+
+def _heads_first(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, N, 3C) to q, k, v (H, B * N, D), so that one product serves all images."""
+    heads = qkv.unflatten(-1, (3, num_heads, -1)).permute(2, 3, 0, 1, 4)
+    return heads.contiguous().flatten(2, 3).unbind(0)
+
+
+def _merge_heads_first(out: Tensor, batch: int) -> Tensor:
+    """(H * B, N, D) to (B, N, C)."""
+    return out.unflatten(0, (-1, batch)).permute(1, 2, 0, 3).flatten(2)
