@@ -55,9 +55,9 @@ FASHION_MNIST = DatasetSpec(
     size=(28, 28),
     mean=(0.286,),
     std=(0.353,),
-    splits={"source": 54_000, "pool": 3_500, "val": 2_500, "test": 10_000},
+    splits={"source": 54_000, "pool": 5_000, "val": 1_000, "test": 10_000},
     official_test=10_000,
-    digest="7522d602a0efaf67dc03041e36165e169cefb8139291cb18ad6112d877ff9e0d",
+    digest="8deac96fc479df0bb005b4ab245f6fbe710e43e16e2ff5972f6b6395aebefd5e",
     raw_sha256={
         "train-images-idx3-ubyte": (
             "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
