@@ -43,8 +43,8 @@ def test_official_test_images_stay_the_test_split():
 
 PINNED = {
     ("fashion-mnist", "source"): "e3b4b9d64dd5ec38",
-    ("fashion-mnist", "pool"): "d2356a1e838663ba",
-    ("fashion-mnist", "val"): "489dc24c60564fae",
+    ("fashion-mnist", "pool"): "97200d760fbee670",
+    ("fashion-mnist", "val"): "9cfb13c1982bada9",
     ("mnist-5k", "pool"): "24be0b64e8f4ba73",
     ("mnist-5k", "val"): "2dc79c78217efce6",
     ("mnist-5k", "test"): "90a6a9da4ca639e6",
