@@ -79,14 +79,13 @@ class Operator(Attention):
         self.check_tokens(x)
         qkv = self.project(x)
         with full_precision(qkv):
-            wide = qkv.to(wide_dtype(qkv))
-            return self.mix_projected(wide, x.to(wide.dtype)).to(qkv.dtype)
+            return self.mix_projected(qkv.to(wide_dtype(qkv)), x).to(qkv.dtype)
 
     def project(self, x: Tensor) -> Tensor:
         return self.qkv(x)
 
     def mix_projected(self, qkv: Tensor, x: Tensor) -> Tensor:
-        """The operator itself, from the projection (B, N, 3C...), in at least fp32."""
+        """The operator itself, from tokens x and their projection (B, N, 3C...), widened."""
         raise NotImplementedError
 
     def forward(

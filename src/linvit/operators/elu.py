@@ -8,8 +8,8 @@ from linvit.operators.kernel import KernelAttention
 
 class Elu(KernelAttention):
     @staticmethod
-    def feature_map(x: Tensor) -> Tensor:
-        return F.elu(x, inplace=True).add_(1)
+    def feature_map(x: Tensor, inplace: bool = False) -> Tensor:
+        return F.elu(x, inplace=inplace).add_(1)
 
     @staticmethod
     def feature_slope(features: Tensor) -> Tensor:

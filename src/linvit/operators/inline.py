@@ -59,7 +59,7 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, num_heads: int, scale: float) -> Tensor:
         heads = split_heads(qkv, num_heads)
-        q, k, v = heads.unbind(0)
+        q, k, v = heads[0], heads[1], heads[2]
         k.sub_(k.mean(1, keepdim=True))
         state = torch.bmm(k.mT, v).mul_(scale / qkv.shape[1])
         ctx.save_for_backward(heads, state)
@@ -74,8 +74,8 @@ class _Mix(torch.autograd.Function):
         gradient = split_merged(gradient, ctx.num_heads)
         d_state = torch.bmm(q.mT, gradient).mul_(ctx.factor)
         result = torch.empty_like(heads)
-        torch.bmm(gradient, state.mT, out=result[0])
-        d_k = torch.bmm(v, d_state.mT, out=result[1])
+        result[0].baddbmm_(gradient, state.mT, beta=0)
+        d_k = result[1].baddbmm_(v, d_state.mT, beta=0)
         d_k.sub_(d_k.mean(1, keepdim=True))
-        torch.bmm(k, d_state, out=result[2]).add_(gradient.mean(1, keepdim=True))
+        result[2].baddbmm_(k, d_state, beta=0).add_(gradient.mean(1, keepdim=True))
         return unsplit_heads(result, ctx.num_heads), None, None

@@ -28,7 +28,7 @@ class InlineLocal(Inline):
 
     def mix_projected(self, qkv: Tensor, x: Tensor) -> Tensor:
         values = to_image(qkv[:, self.prefix_tokens :, 2 * x.shape[-1] :], self.grid)
-        local = to_patches(convolve(values, self.kernels(x)), x.shape[0])
+        local = to_patches(convolve(values, self.kernels(x.to(qkv.dtype))), len(x))
         return super().mix_projected(qkv, x) + F.pad(local, (0, 0, self.prefix_tokens, 0))
 
     def kernels(self, x: Tensor) -> Tensor:

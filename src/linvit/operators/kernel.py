@@ -23,8 +23,8 @@ class KernelAttention(Operator):
     """o = phi(q)^T S / (phi(q)^T z + eps) with S = sum phi(k) v^T, z = sum phi(k)."""
 
     @staticmethod
-    def feature_map(x: Tensor) -> Tensor:
-        """phi, elementwise and not negative, in place."""
+    def feature_map(x: Tensor, inplace: bool = False) -> Tensor:
+        """phi, elementwise and not negative."""
         raise NotImplementedError
 
     @staticmethod
@@ -51,7 +51,7 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, num_heads: int, kind: type[KernelAttention]) -> Tensor:
         heads = split_heads(qkv, num_heads)
-        kind.feature_map(heads[:2])
+        kind.feature_map(heads[:2], inplace=True)
         q, k, v = heads.unbind(0)
         state, total = torch.bmm(k.mT, v), k.sum(1, keepdim=True)
         denominator = torch.bmm(q, total.mT).add_(EPS)
@@ -70,8 +70,8 @@ class _Mix(torch.autograd.Function):
         divisor = (numerator * out).sum(-1, keepdim=True).neg_()
         d_state, d_total = torch.bmm(q.mT, numerator), torch.bmm(divisor.mT, q)
         result = torch.empty_like(heads)
-        torch.bmm(numerator, state.mT, out=result[0]).addcmul_(divisor, total)
-        torch.bmm(v, d_state.mT, out=result[1]).add_(d_total)
-        torch.bmm(k, d_state, out=result[2])
+        result[0].baddbmm_(numerator, state.mT, beta=0).addcmul_(divisor, total)
+        result[1].baddbmm_(v, d_state.mT, beta=0).add_(d_total)
+        result[2].baddbmm_(k, d_state, beta=0)
         result[:2].mul_(ctx.kind.feature_slope(heads[:2]))
         return unsplit_heads(result, ctx.num_heads), None, None

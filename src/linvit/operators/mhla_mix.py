@@ -1,6 +1,6 @@
 """Pieces of MHLA with their gradients written out, which saves passes over memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -23,16 +23,19 @@ class Layout(NamedTuple):
         """Where in M each group of equal windows stands: the prefix, the patches."""
         return [slice(0, 1), slice(1, None)] if self.prefix_tokens else [slice(None)]
 
-    def views(self, tokens: Tensor, parts: int) -> list[Tensor]:
-        """(B, N, parts * C) per group as (parts, down, across, B, H, y, x, D)."""
+    def views(self, tokens: Tensor, parts: int) -> Iterator[Tensor]:
+        """(B, N, parts * C) per group as (parts, down, across, B, H, y, x, D).
+
+        One after the other: an exported graph must not write through one while it holds the next.
+        """
         count, side = self.prefix_tokens, self.window
         heads = (parts, self.num_heads, tokens.shape[-1] // (parts * self.num_heads))
-        shape = (self.grid[0] // side, side, self.grid[1] // side, side)
-        groups = [(tokens[:, count:], shape)]
-        if count:
-            groups.insert(0, (tokens[:, :count], (1, count, 1, 1)))
         order = (5, 1, 3, 0, 6, 2, 4, 7)
-        return [x.unflatten(2, heads).unflatten(1, shape).permute(order) for x, shape in groups]
+        if count:
+            front = tokens[:, :count].unflatten(2, heads)
+            yield front.unflatten(1, (1, count, 1, 1)).permute(order)
+        shape = (self.grid[0] // side, side, self.grid[1] // side, side)
+        yield tokens[:, count:].unflatten(2, heads).unflatten(1, shape).permute(order)
 
     def gather(self, tokens: Tensor, parts: int) -> list[Tensor]:
         """(B, N, parts * C) to a fresh (parts, m * B * H, t, D) per group."""
@@ -46,8 +49,8 @@ class Layout(NamedTuple):
         width = len(groups[0]) * self.num_heads * groups[0][0].shape[-1]
         merged = groups[0][0].new_empty(batch, tokens, width)
         for view, parts in zip(self.views(merged, len(groups[0])), groups, strict=True):
-            for place, part in zip(view.unbind(0), parts, strict=True):
-                place.copy_(part.view(place.shape))
+            for index, part in enumerate(parts):
+                view[index].copy_(part.view(view.shape[1:]))
         return merged
 
 
@@ -93,8 +96,8 @@ class Mix(torch.autograd.Function):
         state = v.new_empty(len(mix), rows, width, width)
         total = v.new_empty(len(mix), rows, 1, width)
         for place, (_, k), value in zip(layout.places, heads, values, strict=True):
-            torch.bmm(k.mT, value, out=state[place].flatten(0, 1))
-            torch.sum(k, 1, keepdim=True, out=total[place].flatten(0, 1))
+            state[place].flatten(0, 1).baddbmm_(k.mT, value, beta=0)
+            total[place].flatten(0, 1).copy_(k.sum(1, keepdim=True))
         blended = _blend(mix, state)
         reference = total if released else _blend(mix, total)
         reads, saved = [], [mix, state, total, blended, reference]
@@ -125,8 +128,8 @@ class Mix(torch.autograd.Function):
                 d_score = _blend(mix.T, d_score)
             d_q = torch.bmm(d_read, blended[place].flatten(0, 1).mT)
             d_queries.append(d_q.addcmul_(d_score, reference[place].flatten(0, 1)))
-            torch.bmm(q.mT, d_read, out=d_blended[place].flatten(0, 1))
-            torch.bmm(d_score.mT, q, out=d_reference[place].flatten(0, 1))
+            d_blended[place].flatten(0, 1).baddbmm_(q.mT, d_read, beta=0)
+            d_reference[place].flatten(0, 1).baddbmm_(d_score.mT, q, beta=0)
         d_mix += _outer(d_blended, state, len(mix))
         if not ctx.released:
             d_mix += _outer(d_reference, total, len(mix))

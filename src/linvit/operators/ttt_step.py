@@ -5,6 +5,7 @@ Layouts: heads first, (H, B * N, D), where one product serves all images; the sa
 (H * B, N, D), where each image has its own; images (h * w, B, D) for depthwise convolutions.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,13 +17,17 @@ STEP = 1 / 3
 TINY = 1e-30
 
 
-def _views(tokens: Tensor, parts: int, num_heads: int, prefix: int) -> tuple[Tensor, Tensor]:
-    """(B, N, parts * (C + D)) as heads (parts, H, B, N, D) and images (parts, h * w, B, D)."""
+def _views(tokens: Tensor, parts: int, num_heads: int, prefix: int) -> Iterator[Tensor]:
+    """(B, N, parts * (C + D)) as heads (parts, H, B, N, D) and images (parts, h * w, B, D).
+
+    One after the other: an exported graph must not write through one while it holds the next.
+    """
     head_dim = tokens.shape[-1] // (parts * (num_heads + 1))
     width = parts * num_heads * head_dim
     heads = tokens[..., :width].unflatten(-1, (parts, num_heads, head_dim))
+    yield heads.permute(2, 3, 0, 1, 4)
     image = tokens[:, prefix:, width:].unflatten(-1, (parts, head_dim))
-    return heads.permute(2, 3, 0, 1, 4), image.permute(2, 1, 0, 3)
+    yield image.permute(2, 1, 0, 3)
 
 
 def _take(tokens: Tensor, *layout: int) -> tuple[Tensor, Tensor]:
@@ -104,10 +109,10 @@ class TrainAndRead(torch.autograd.Function):
         q, k, v = heads.unbind(0)
         result = torch.empty_like(heads)
         d_y = _read_backward(gradient.reshape(*y.shape[:2], -1), y)
-        torch.bmm(d_y, stepped.mT, out=_each(result[0], tokens))
+        _each(result[0], tokens).baddbmm_(d_y, stepped.mT, beta=0)
         d_stepped = torch.bmm(_each(q, tokens).mT, d_y)
         d_raw = _clip_backward(d_stepped, raw, size, -STEP / tokens)
-        torch.bmm(_each(errors, tokens), d_raw.mT, out=_each(result[1], tokens))
+        _each(result[1], tokens).baddbmm_(_each(errors, tokens), d_raw.mT, beta=0)
         d_errors = torch.bmm(_each(k, tokens), d_raw).view_as(errors)
         d_z, d_v = _errors_backward(d_errors, v, *inner)
         result[2].copy_(d_v)
