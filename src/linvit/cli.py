@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from linvit import __version__
-from linvit.errors import REQUEUE, USAGE, Interrupted, LinvitError
+from linvit.errors import DISK_FULL, REQUEUE, USAGE, Interrupted, LinvitError, disk_is_full
 
 DEFAULT_STUDY = Path("config.yaml")
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return options.run(options) or 0
     except LinvitError as error:
         print(f"linvit: {error}", file=sys.stderr)
-        return USAGE
+        return DISK_FULL if disk_is_full(error.__cause__) else USAGE
     except Interrupted as signal:
         print(f"linvit: stopped by {signal}; all is checkpointed, run again to go on")
         return REQUEUE

@@ -1,5 +1,7 @@
 """What a user sees when something is wrong, and the exit codes schedulers can act on."""
 
+import errno
+
 USAGE = 2
 OUT_OF_MEMORY = 71
 DISK_FULL = 74
@@ -12,3 +14,7 @@ class LinvitError(ValueError):
 
 class Interrupted(Exception):
     """A signal asked the process to stop; everything up to the current step is checkpointed."""
+
+
+def disk_is_full(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from linvit.errors import DISK_FULL, LinvitError
+from linvit.errors import DISK_FULL, LinvitError, disk_is_full
 from linvit.files import (
     atomic_write_bytes,
     atomic_write_json,
@@ -104,7 +104,7 @@ class Entry:
         except (LinvitError, OSError, AttributeError):
             return False
 
-    def emit(self, folder: Path, names: tuple[str, ...] = RESULT_FILES) -> None:
+    def emit(self, folder: Path, names: tuple[str, ...]) -> None:
         """Copy result files to their declared places, the declared `metrics.json` last."""
         for name in names:
             data = (self.folder / name).read_bytes()
@@ -131,7 +131,7 @@ def disk_errors(where: Path):
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if disk_is_full(error):
             print(f"linvit: no space left for {where}; free some and run again", flush=True)
             raise SystemExit(DISK_FULL) from None
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

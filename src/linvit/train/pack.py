@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable
 
 from linvit.distill import Teacher
-from linvit.errors import OUT_OF_MEMORY, Interrupted, LinvitError
+from linvit.errors import OUT_OF_MEMORY, Interrupted
 from linvit.store import Lost, disk_errors
 from linvit.train.interrupt import StopRequest
 from linvit.train.progress import Progress
@@ -115,16 +115,3 @@ def out_of_memory(error: Exception) -> bool:
 def exit_out_of_memory(error: MemoryError) -> None:
     print(f"linvit: out of memory ({error}); use a smaller pack or batch_size", flush=True)
     raise SystemExit(OUT_OF_MEMORY)
-
-
-def same_stream(spec: dict) -> tuple:
-    """Cells with equal keys see the same batches."""
-    recipe = spec["recipe"]
-    view = tuple(sorted((k, str(v)) for k, v in recipe["view"].items()))
-    key = (spec["dataset"]["from"], spec["dataset"]["train"], spec["dataset"].get("shots"))
-    return (*key, spec["cell"]["seed"], recipe["batch_size"], view, spec["model"]["img_size"])
-
-
-def check_same_stream(specs: list[dict]) -> None:
-    if len({same_stream(spec) for spec in specs}) > 1:
-        raise LinvitError("the cells of a pack must share dataset, seed, batch size and view")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from linvit import __version__
 from linvit.files import atomic_write_bytes
-from linvit.store import Entry
+from linvit.store import RESULT_FILES, Entry
 from linvit.train.checkpoint import load_checkpoint, save_checkpoint
 from linvit.train.student import Diverged, Student
 
@@ -36,6 +36,12 @@ class Job:
     @property
     def name(self) -> str:
         return str(self.folder)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Result files to emit; the weights only where the study keeps them."""
+        kept = (self.entry.model.name,) if self.spec.get("keep_model") else ()
+        return (*(name for name in kept if self.entry.model.exists()), *RESULT_FILES)
 
 
 class Run:
@@ -82,7 +88,7 @@ class Run:
             weights = {k: v.cpu().contiguous() for k, v in student.model.state_dict().items()}
             atomic_write_bytes(entry.model, safetensors.torch.save(weights))
         entry.finish()
-        entry.emit(self.job.folder)
+        entry.emit(self.job.folder, self.job.files)
 
     def _metrics(self, diverged: Diverged | None) -> dict:
         student, spec = self.student, self.job.spec

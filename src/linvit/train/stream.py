@@ -7,6 +7,7 @@ from torch import Tensor
 from linvit.data.store import Dataset
 from linvit.data.views import View
 from linvit.errors import LinvitError
+from linvit.files import canonical_json
 from linvit.rng import permutation
 
 
@@ -49,3 +50,11 @@ class Stream:
         at = rows.to(self.device)
         images = self.view.train(self.images[at], self.ids[rows], self.seed, epoch)
         return images, self.labels[at]
+
+
+def same_stream(spec: dict) -> tuple:
+    """Cells with equal keys see the same batches and may share a pack."""
+    recipe, dataset = spec["recipe"], spec["dataset"]
+    shape = (spec["model"]["img_size"], spec["device"], recipe["batch_size"], recipe["epochs"])
+    view, tap = canonical_json(recipe["view"]), spec["distill"] and spec["distill"]["tap"]
+    return (canonical_json(dataset), spec["cell"]["seed"], *shape, view, tap or "post")

@@ -1,5 +1,6 @@
 """Train the cells of spec files: re-emit what is finished, train the rest in one pack."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,10 +10,10 @@ from linvit.files import atomic_write_bytes, atomic_write_json, read_json, sha25
 from linvit.fingerprint import fingerprint
 from linvit.store import STORE, Entry, disk_errors
 from linvit.train.device import torch_device
-from linvit.train.pack import CHECKPOINT_SECONDS, Pack, check_same_stream, record_failure
+from linvit.train.pack import CHECKPOINT_SECONDS, Pack, record_failure
 from linvit.train.run import Job, Run
 from linvit.train.source import SHAPE_KEYS, Source, check_shape, load_source, make_teacher
-from linvit.train.stream import Stream
+from linvit.train.stream import Stream, same_stream
 from linvit.train.student import Student
 
 SPECS, CELLS = "specs", "cells"
@@ -48,32 +49,42 @@ def load_source_digest(weights: str) -> str:
 def train(spec_paths: Sequence[Path], checkpoint_seconds: float = CHECKPOINT_SECONDS) -> list[str]:
     """Bring the results of the specs into being; returns the names of the cells that failed.
 
-    Cells finished before are re-emitted; the others are trained together, one writer each: where
-    another process trains a cell, this one waits for it.
+    Cells finished before are re-emitted. Of the others, those that share stream and source train
+    together, one writer each: where another process trains a cell, this one waits for it.
 
     Raises:
         LinvitError: bad input. Interrupted: a signal; all is checkpointed.
     """
-    jobs = make_jobs(spec_paths)
-    todo = []
-    for job in sorted(jobs, key=lambda job: job.entry.fingerprint):
+    groups = defaultdict(list)
+    for job in make_jobs(spec_paths):
+        groups[same_stream(job.spec), job.digests["source"] or ""].append(job)
+    failed = []
+    for jobs in groups.values():
+        failed += train_group(jobs, checkpoint_seconds)
+    return failed
+
+
+def train_group(jobs: list[Job], checkpoint_seconds: float) -> list[str]:
+    todo = [job for job in jobs if not emit_finished(job)]
+    # One order for all processes: two that want the same cells cannot wait for each other.
+    for job in sorted(todo, key=lambda job: job.entry.fingerprint):
         with disk_errors(job.entry.folder):
-            if job.entry.finished():
-                job.entry.emit(job.folder)
-                continue
             acquire(job)
-            if job.entry.finished():
-                job.entry.emit(job.folder)
-                job.entry.unlock()
-                continue
-        todo.append(job)
-    if not todo:
-        return []
     try:
-        return train_jobs(sorted(todo, key=lambda job: job.name), checkpoint_seconds)
+        todo = [job for job in todo if not emit_finished(job)]
+        return train_jobs(todo, checkpoint_seconds) if todo else []
     finally:
-        for job in todo:
+        for job in jobs:
             job.entry.unlock()
+
+
+def emit_finished(job: Job) -> bool:
+    """Copy a finished result to its declared place; False when there is none."""
+    with disk_errors(job.folder):
+        if not job.entry.finished():
+            return False
+        job.entry.emit(job.folder, job.files)
+        return True
 
 
 def acquire(job: Job) -> None:
@@ -84,7 +95,6 @@ def acquire(job: Job) -> None:
 
 def train_jobs(jobs: list[Job], checkpoint_seconds: float) -> list[str]:
     """Train locked jobs that share one stream."""
-    check_same_stream([job.spec for job in jobs])
     device = torch_device(jobs[0].spec["device"])
     dataset = open_dataset(jobs[0].spec["dataset"]["from"], DATA_FOLDER)
     stream = Stream(jobs[0].spec, dataset, device)
@@ -116,15 +126,10 @@ def make_runs(
 
 def teacher_of(runs: list[Run], sources: dict[str, Source], device):
     """The one frozen teacher of the runs that distil; None when none does."""
-    wanted = {
-        (run.job.spec["source"]["weights"], run.job.spec["distill"]["tap"])
-        for run in runs
-        if run.job.spec["distill"]
-    }
-    if len(wanted) > 1:
-        raise LinvitError("the cells of a pack must share their teacher and tap")
-    for weights, tap in wanted:
-        return make_teacher(sources[weights], tap, device)
+    for run in runs:
+        if run.job.spec["distill"]:
+            weights, tap = run.job.spec["source"]["weights"], run.job.spec["distill"]["tap"]
+            return make_teacher(sources[weights], tap, device)
     return None
 
 
@@ -149,6 +154,6 @@ def forget(spec_path: Path) -> Path:
     """Remove the stored and the declared result of one cell, so that it trains again."""
     job = make_jobs([spec_path])[0]
     job.entry.forget()
-    for name in ("metrics.json", "run.json", "test.json"):
+    for name in (*job.files, "test.json"):
         (job.folder / name).unlink(missing_ok=True)
     return job.folder
