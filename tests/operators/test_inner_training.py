@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import DIM, HEADS, build, tokens
+from small_modules import DIM, HEADS, build, tokens
 
 from linvit.operators import bind
 

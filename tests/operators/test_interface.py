@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 import torch
-from conftest import DIM, HEADS, build, tokens
+from small_modules import DIM, HEADS, build, tokens
 from timm.layers import Attention
 
 from linvit import catalog

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from conftest import DIM, build, merged, tokens, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_modules import DIM, build, merged, tokens, values
 
 MAPPED = ["softmax", "elu", "relu", "inline", "mhla"]
 SETTINGS = settings(max_examples=6, deadline=None)

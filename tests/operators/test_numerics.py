@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import build, tokens
+from small_modules import build, tokens
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from linvit.operators import OPERATORS, bind
