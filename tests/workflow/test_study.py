@@ -20,7 +20,7 @@ def test_everything_is_made(finished):
     cells = finished.linvit("cells", "--study", str(finished.study_file())).split()
     assert all((root / "cells" / cell / "test.json").exists() for cell in cells)
     status = finished.linvit("status", "--study", str(finished.study_file()))
-    assert re.search(rf"done\D+{len(cells)}\b", status)
+    assert "every cell is done" in status
 
 
 def test_second_run_plans_nothing(again):

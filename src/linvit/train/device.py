@@ -30,9 +30,13 @@ def autocast(device_class: str) -> contextlib.AbstractContextManager:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc reuse large buffers: it would map and zero fresh pages for every activation."""
-    mmap_threshold, trim_threshold, never = -3, -1, 2**30
+    """Let glibc reuse large buffers: it would map and zero fresh pages for every activation.
+
+    32 MiB is the largest mmap threshold that glibc accepts.
+    """
+    mmap_threshold, trim_threshold, top_pad = -3, -1, -2
     with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(mmap_threshold, never)
-        mallopt(trim_threshold, never)
+        mallopt(mmap_threshold, 32 * 2**20)
+        mallopt(trim_threshold, 2**30)
+        mallopt(top_pad, 64 * 2**20)
