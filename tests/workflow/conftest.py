@@ -37,7 +37,7 @@ class Checkout:
 
     def command(self, *arguments: str) -> list[str]:
         default = ["--cores", "2", "--configfile", str(STUDY)]
-        return ["snakemake", *default, *arguments]
+        return ["snakemake", *arguments, *default]
 
     def start(self, *arguments: str) -> subprocess.Popen:
         return subprocess.Popen(
@@ -82,9 +82,10 @@ def finished(tmp_path_factory) -> Checkout:
 
 @pytest.fixture
 def again(finished, tmp_path) -> Checkout:
-    """A private copy of the finished study, file times included."""
+    """A private copy of the finished study, file times included, without its MLflow store, which
+    belongs to the folder it was made in."""
     folder = tmp_path / "again"
-    shutil.copytree(finished.folder, folder, symlinks=True)
+    shutil.copytree(finished.folder, folder, ignore=shutil.ignore_patterns("mlflow.db*", "mlart*"))
     return Checkout(folder)
 
 

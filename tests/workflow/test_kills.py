@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.slow
+CLAIMS = "results/nano/claims.md"  # everything up to the verdicts, without the pictures
 
 
 def training(folder: Path) -> list[int]:
@@ -50,30 +51,30 @@ def check_equal(checkout, finished) -> None:
 
 
 def test_killed_cell(fresh, finished):
-    process = fresh.start()
+    process = fresh.start(CLAIMS)
     for pid in wait_for_training(fresh):
         os.kill(pid, signal.SIGKILL)
     output = process.communicate(timeout=600)[0]
     assert process.returncode != 0, output
-    fresh.run()
+    fresh.run(CLAIMS)
     check_equal(fresh, finished)
 
 
 def test_killed_snakemake(fresh, finished):
-    process = fresh.start()
+    process = fresh.start(CLAIMS)
     wait_for_training(fresh)
     process.kill()
     process.communicate(timeout=600)
-    fresh.run("--unlock")
-    fresh.run()
+    fresh.run(CLAIMS, "--unlock")
+    fresh.run(CLAIMS)
     check_equal(fresh, finished)
 
 
 def test_killed_process_group(fresh, finished):
-    process = fresh.start()
+    process = fresh.start(CLAIMS)
     wait_for_training(fresh)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=600)
-    fresh.run("--unlock")
-    fresh.run()
+    fresh.run(CLAIMS, "--unlock")
+    fresh.run(CLAIMS)
     check_equal(fresh, finished)

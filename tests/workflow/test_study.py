@@ -1,6 +1,5 @@
 """The whole workflow end to end: what a run makes, and what a change makes it do again."""
 
-import os
 import re
 
 import pytest
@@ -27,9 +26,10 @@ def test_second_run_plans_nothing(again):
     assert "Nothing to be done" in again.run()
 
 
-def test_touched_figure_redraws_that_figure(again):
+def test_edited_figure_redraws_that_figure(again):
     before = again.results("figures/components.*")
-    os.utime(again.folder / "src/linvit/figures/components.py")
+    with open(again.folder / "src/linvit/figures/components.py", "a") as code:
+        code.write("# edited\n")
     assert again.planned() == {"figure": 1}
     again.run()
     assert again.results("figures/components.*") == before
@@ -89,10 +89,8 @@ def test_one_cell_by_its_axes(again):
     assert again.results(f"cells/{CELL}/metrics.json") == before
 
 
-def test_views_of_tracking_are_rebuilt(again):
-    for name in ("mlflow.db", "tracked.json"):
-        (again.folder / "results/nano" / name).unlink()
-    again.run()
-    assert (again.folder / "results/nano/mlflow.db").exists()
+def test_tracking_is_rebuilt(again):
+    (again.folder / "results/nano/tracked.json").unlink()
+    assert "28 runs imported" in again.run()
     (again.folder / "results/nano/tracked.json").unlink()
     assert "0 runs imported" in again.run()
