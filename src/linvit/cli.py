@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for add in (_add_cells, _add_status, _add_plan, _add_train, _add_evaluate, _add_forget):
         add(commands)
-    for add in (_add_data, _add_pretrain, _add_freeze, _add_aggregate, _add_track):
+    for add in (_add_data, _add_pretrain, _add_adopt, _add_freeze, _add_aggregate, _add_track):
         add(commands)
     return top
 
@@ -179,6 +179,19 @@ def _pretrain(options) -> None:
     from linvit.train.train import pretrain
 
     pretrain(options.spec, options.out)
+
+
+def _add_adopt(commands) -> None:
+    command = _command(commands, "adopt", _adopt, "take over a source's weights from your file")
+    _with_study(command).add_argument("name", help="a source of the study that names a file")
+    command.add_argument("--out", type=Path, required=True, help="the .safetensors to write")
+
+
+def _adopt(options) -> None:
+    from linvit.train.source import adopt
+
+    study = _study(options)
+    adopt(study.sources[options.name].file, study.source_shape(options.name), options.out)
 
 
 def _add_freeze(commands) -> None:

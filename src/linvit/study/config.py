@@ -103,6 +103,10 @@ class Study:
         """Where the weights of a source lie once its rule has run."""
         return self.root / "sources" / f"{source}.safetensors"
 
+    def source_shape(self, name: str) -> dict[str, int]:
+        """The shape (img_size, embed_dim, depth, ...) of a source that is a file."""
+        return sizes_of(self.config)[self.sources[name].size].model_dump()
+
     def spec(self, cell: Cell) -> dict[str, Any]:
         """All that training the cell needs, with every default filled in."""
         spec = self._spec(cell, self.datasets[cell.dataset].recipe)

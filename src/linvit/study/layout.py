@@ -60,6 +60,11 @@ class Layout:
         """Sources that this study pre-trains."""
         return [name for name, source in self.study.sources.items() if source.pretrain]
 
+    @property
+    def source_files(self) -> dict[str, str]:
+        """Sources whose weights the user has, and where."""
+        return {name: s.file for name, s in self.study.sources.items() if s.file}
+
     def source_spec(self, name: str) -> Path:
         return source_spec_path(self.study, name)
 

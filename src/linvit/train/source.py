@@ -11,7 +11,7 @@ from torch import Tensor
 from linvit import models
 from linvit.distill import Teacher
 from linvit.errors import LinvitError
-from linvit.files import read_json, sha256_file
+from linvit.files import atomic_write_bytes, atomic_write_json, read_json, sha256_file
 
 SHAPE_KEYS = ("img_size", "in_chans", "patch_size", "embed_dim", "depth", "num_heads")
 
@@ -47,6 +47,33 @@ def load_source(path: Path) -> Source:
     return Source(path, state, described["model"], digest)
 
 
+def adopt(file: Path, model: dict, out: Path) -> None:
+    """Take over weights that the user has: `out` (.safetensors) and its description (.json).
+
+    model: the shape of the Softmax ViT that the weights must fit, timm's names, any head.
+    Raises LinvitError when the file is missing, is no safetensors, or lacks or adds keys.
+    """
+    try:
+        state = safetensors.torch.load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise LinvitError(f"source file {file} cannot be read as safetensors: {error}") from None
+    try:
+        models.create("softmax", **model, num_classes=0).load_state_dict(_backbone(state))
+    except RuntimeError as error:
+        raise LinvitError(f"source file {file} does not fit the source's size: {error}") from None
+    described = {
+        "model": model,
+        "sha256": sha256_file(file),
+        "provenance": {"file": Path(file).name},
+    }
+    atomic_write_json(out.with_suffix(".json"), described)
+    atomic_write_bytes(out, Path(file).read_bytes())
+
+
+def _backbone(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value for name, value in state.items() if not name.startswith("head.")}
+
+
 def check_shape(source: Source, spec: dict) -> None:
     """Width, depth and heads must agree: head counts are invisible in tensor shapes."""
     for name in SHAPE_KEYS:
@@ -59,6 +86,5 @@ def check_shape(source: Source, spec: dict) -> None:
 
 def make_teacher(source: Source, tap: str, device: torch.device) -> Teacher:
     model = models.create("softmax", **source.model, num_classes=0)
-    backbone = {k: v for k, v in source.state.items() if not k.startswith("head.")}
-    model.load_state_dict(backbone)
+    model.load_state_dict(_backbone(source.state))
     return Teacher(model.to(device), tap)
