@@ -4,6 +4,8 @@ The arms differ only in the component set (`linvit.catalog.INITS`): Copy takes t
 MLPCopy all that is not attention, MLPCopy-strict fc1 and fc2 alone, FullCopy both.
 """
 
+import math
+
 import torch
 from timm.layers import resample_abs_pos_embed
 from timm.models import VisionTransformer
@@ -25,6 +27,7 @@ def copy_components(
             not fit, or a value that is not finite.
     """
     ledger, groups, shared = Ledger(), partition(model), shared_slices(model)
+    ledger.skipped = _skipped(source, groups, components)
     for name, parameter in model.named_parameters():
         before = parameter.norm().item()
         status, reason = "fresh", "not part of this init"
@@ -34,10 +37,24 @@ def copy_components(
         ledger.lines.append(
             Line(name, groups[name], status, reason, parameter.numel(), before, after)
         )
-    for key in source:
-        if component(key) not in components:
-            ledger.skipped[key] = f"{component(key)} is not part of this init"
     return ledger
+
+
+def _skipped(
+    source: dict[str, Tensor], groups: dict[str, str], components: frozenset[str]
+) -> dict[str, str]:
+    """Source keys that the init leaves, with the reason; what it should take must have a place."""
+    skipped = {}
+    for key in source:
+        group = component(key)
+        if group not in components:
+            skipped[key] = f"{group} is not part of this init"
+        elif key not in groups:
+            raise LinvitError(
+                f"the source's {key!r} has no place here; source and student must be ViTs of one "
+                "depth in timm's layout"
+            )
+    return skipped
 
 
 def _copy(
@@ -55,7 +72,7 @@ def _copy(
     slot = parameter
     if name in shared:
         slot, status, reason = parameter[shared[name]], "partly", "the operator enlarges it"
-    elif name == "pos_embed" and value.shape != parameter.shape:
+    elif name == "pos_embed" and value.ndim == 3 and value.shape != parameter.shape:
         value, reason = _resample(value, model)
         status = "resized"
     if slot.shape != value.shape:
@@ -68,7 +85,12 @@ def _copy(
 
 
 def _resample(pos_embed: Tensor, model: VisionTransformer) -> tuple[Tensor, str]:
-    grid = model.patch_embed.grid_size
+    grid, patches = model.patch_embed.grid_size, pos_embed.shape[1] - model.num_prefix_tokens
+    if math.isqrt(patches) ** 2 != patches:
+        raise LinvitError(
+            f"'pos_embed' of the source has {patches} patches, which is no square grid; "
+            f"it needs {model.num_prefix_tokens} prefix token(s) and a square image"
+        )
     resampled = resample_abs_pos_embed(
         pos_embed, list(grid), num_prefix_tokens=model.num_prefix_tokens
     )
