@@ -22,7 +22,7 @@ RULES = [ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk"))]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TORCH = {"torch", "torchvision", "timm", "safetensors"}
 WITHOUT_TORCH = {"errors", "catalog", "counter", "files", "progress_line", "fingerprint", "store"}
-WITHOUT_TORCH |= {"study", "figures", "tracking"}
+WITHOUT_TORCH |= {"say", "study", "figures", "tracking"}
 
 
 def short(path):
@@ -97,7 +97,7 @@ def test_the_command_line_starts_fast():
     """Whatever is heavy is imported inside the command that needs it."""
     top = [n for n in parse(PACKAGE / "cli.py").body if isinstance(n, ast.Import | ast.ImportFrom)]
     ours = {name for name in imported(ast.Module(top, [])) if name.startswith("linvit")}
-    assert {name.split(".")[1] for name in ours} == {"__version__", "errors"}
+    assert {name.split(".")[1] for name in ours} == {"__version__", "errors", "say", "store"}
 
 
 UNSAFE_MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}

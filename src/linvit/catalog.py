@@ -69,6 +69,18 @@ INITS = {
 
 DISTILLS = {"none": Distill(0), "output": Distill(1)}
 
+
+def numerics(operator: str, init: str, distill: str) -> dict[str, int]:
+    """Of everything that takes part in a cell, as its spec carries them."""
+    return {
+        "operator": OPERATORS[operator].numerics,
+        "init": INITS[init].numerics,
+        "distill": DISTILLS[distill].numerics,
+        "view": VIEW_NUMERICS,
+        "loop": LOOP_NUMERICS,
+    }
+
+
 SIZES = {
     name: {"img_size": 224, "in_chans": 3, "patch_size": 16, "depth": 12}
     | {"embed_dim": width, "num_heads": width // 64}

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from linvit import __version__
-from linvit.errors import DISK_FULL, REQUEUE, USAGE, Interrupted, LinvitError, disk_is_full
+from linvit.errors import (
+    DISK_FULL,
+    OUT_OF_MEMORY,
+    REQUEUE,
+    USAGE,
+    Interrupted,
+    LinvitError,
+    disk_is_full,
+)
+from linvit.say import say, silence
+from linvit.store import disk_errors
 
 DEFAULT_STUDY = Path("config.yaml")
 
@@ -19,15 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (2: bad input, 75: stopped by a signal)."""
     options = parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
+        with disk_errors(Path("results")):
+            code = options.run(options) or 0
+            sys.stdout.flush()
+            return code
     except LinvitError as error:
         print(f"linvit: {error}", file=sys.stderr)
         return DISK_FULL if disk_is_full(error.__cause__) else USAGE
     except Interrupted as signal:
-        print(f"linvit: stopped by {signal}; all is checkpointed, run again to go on")
+        say(f"linvit: stopped by {signal}; all is checkpointed, run again to go on")
         return REQUEUE
-    except BrokenPipeError:
-        sys.stderr.close()
+    except MemoryError as error:
+        say(f"linvit: out of memory ({error}); use a smaller pack or batch_size")
+        return OUT_OF_MEMORY
+    except BrokenPipeError:  # `linvit cells | head`
+        silence()
         return 0
 
 
@@ -123,13 +139,12 @@ def _add_train(commands) -> None:
 
 
 def _train(options) -> int:
-    from linvit.train.pack import exit_out_of_memory
-    from linvit.train.train import train
+    from linvit.train.interrupt import StopRequest
 
-    try:
+    with StopRequest():  # the imports take seconds
+        from linvit.train.train import train
+
         failed = train(_spec_files(options), options.checkpoint_seconds)
-    except MemoryError as error:
-        exit_out_of_memory(error)
     return 1 if failed else 0
 
 
@@ -176,9 +191,12 @@ def _add_pretrain(commands) -> None:
 
 
 def _pretrain(options) -> None:
-    from linvit.train.train import pretrain
+    from linvit.train.interrupt import StopRequest
 
-    pretrain(options.spec, options.out)
+    with StopRequest():
+        from linvit.train.train import pretrain
+
+        pretrain(options.spec, options.out)
 
 
 def _add_adopt(commands) -> None:
@@ -191,7 +209,8 @@ def _adopt(options) -> None:
     from linvit.train.source import adopt
 
     study = _study(options)
-    adopt(study.sources[options.name].file, study.source_shape(options.name), options.out)
+    shape = study.source_shape(options.name)
+    adopt(study.sources[options.name].file, shape, options.out)
 
 
 def _add_freeze(commands) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 class AttentionTap:
     """Collects the attention outputs of all blocks of `model` during a forward.
 
+    Not in inference mode, in which models are evaluated: nobody takes what it would hold.
     tap: "post" is the attention module's output after proj, (B, N, C); "pre" its merged heads
     before proj, of which an operator that widens them contributes its first C channels.
     """
@@ -29,15 +30,19 @@ class AttentionTap:
 
     def _after(self, index: int):
         def hook(module, inputs, output):
-            self.outputs[index] = output
+            self._keep(index, output)
 
         return hook
 
     def _before(self, index: int):
         def hook(module, inputs):
-            self.outputs[index] = inputs[0][..., : self.width]
+            self._keep(index, inputs[0][..., : self.width])
 
         return hook
+
+    def _keep(self, index: int, output: Tensor) -> None:
+        if not torch.is_inference_mode_enabled():
+            self.outputs[index] = output
 
     def take(self) -> Tensor:
         """Outputs of the last forward in fp32, (L, B, N, C); the tap is empty afterwards."""

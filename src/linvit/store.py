@@ -20,6 +20,7 @@ from linvit.files import (
     read_json,
     sha256_file,
 )
+from linvit.say import say
 
 STORE = Path("results/.store")
 RESULT_FILES = ("run.json", "metrics.json")
@@ -100,9 +101,10 @@ class Entry:
         """Whether a whole and undamaged result is there."""
         try:
             digests = read_json(self.folder / "complete.json")
-            return all(sha256_file(self.folder / name) == d for name, d in digests.items())
-        except (LinvitError, OSError, AttributeError):
+            found = {name: sha256_file(self.folder / name) for name in digests}
+        except (LinvitError, OSError, TypeError):
             return False
+        return found == digests and found.keys() >= set(RESULT_FILES)
 
     def emit(self, folder: Path, names: tuple[str, ...]) -> None:
         """Copy result files to their declared places, the declared `metrics.json` last."""
@@ -127,13 +129,16 @@ class Entry:
 
 @contextlib.contextmanager
 def disk_errors(where: Path):
-    """Turn a full disk or a read-only folder into one line with its cure."""
+    """Turn a full disk or a folder that cannot be written into one line with its cure."""
     try:
         yield
     except OSError as error:
         if disk_is_full(error):
-            print(f"linvit: no space left for {where}; free some and run again", flush=True)
+            say(f"linvit: no space left for {where}; free some and run again")
             raise SystemExit(DISK_FULL) from None
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise LinvitError(f"{where} is not writable ({error.strerror}); fix that") from None
+            raise LinvitError(
+                f"{error.filename or where}: {error.strerror}; give yourself the right to write "
+                "there, or run in a folder of your own"
+            ) from None
         raise

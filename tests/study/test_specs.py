@@ -7,7 +7,6 @@ from small_study import small_study
 from linvit import catalog
 from linvit.errors import LinvitError
 from linvit.fingerprint import fingerprint, science
-from linvit.study import config as config_module
 from linvit.study.cell import Cell
 from linvit.study.config import load_study
 from linvit.study.schema import Recipe, Size, View
@@ -121,7 +120,7 @@ def test_numerics_of_a_component_count_for_its_cells(where, name, table, cells, 
 
 @pytest.mark.parametrize("name", ["LOOP_NUMERICS", "VIEW_NUMERICS"])
 def test_numerics_of_loop_and_view_count_for_all(name, monkeypatch):
-    monkeypatch.setattr(config_module, name, 2)
+    monkeypatch.setattr(catalog, name, 2)
     assert changed_by() == set(CELLS)
 
 

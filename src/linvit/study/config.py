@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from linvit.catalog import DISTILLS, INITS, LOOP_NUMERICS, OPERATORS, VIEW_NUMERICS
+from linvit.catalog import numerics
 from linvit.data.specs import DATASETS
 from linvit.errors import LinvitError
 from linvit.study.cell import Cell
@@ -105,6 +105,12 @@ class Study:
 
     def source_shape(self, name: str) -> dict[str, int]:
         """The shape (img_size, embed_dim, depth, ...) of a source that is a file."""
+        files = [known for known, source in self.sources.items() if source.file]
+        if name not in files:
+            known = ", ".join(files) or "none"
+            raise LinvitError(
+                f"{name!r} is no source that names a file; those of the study: {known}"
+            )
         return sizes_of(self.config)[self.sources[name].size].model_dump()
 
     def spec(self, cell: Cell) -> dict[str, Any]:
@@ -136,7 +142,7 @@ class Study:
             "recipe": self.config.recipes[recipe].model_dump(),
             "distill": self._distill_spec(cell),
             "source": self._source_entry(cell),
-            "numerics": _numerics(cell),
+            "numerics": numerics(cell.operator, cell.init, cell.distill),
         }
 
     def _distill_spec(self, cell: Cell) -> dict[str, Any] | None:
@@ -157,13 +163,3 @@ class Study:
 def _dataset_spec(name: str, dataset: Dataset) -> dict[str, Any]:
     spec = {"name": name, "from": dataset.from_, "train": dataset.train}
     return spec if dataset.shots is None else spec | {"shots": dataset.shots}
-
-
-def _numerics(cell: Cell) -> dict[str, int]:
-    return {
-        "operator": OPERATORS[cell.operator].numerics,
-        "init": INITS[cell.init].numerics,
-        "distill": DISTILLS[cell.distill].numerics,
-        "view": VIEW_NUMERICS,
-        "loop": LOOP_NUMERICS,
-    }

@@ -8,6 +8,7 @@ import safetensors.torch
 from torch import Tensor
 
 from linvit.files import atomic_write_bytes, atomic_write_json
+from linvit.say import say
 
 KEPT = 2
 
@@ -30,7 +31,7 @@ def load_checkpoint(folder: Path) -> tuple[int, dict[str, Tensor], dict] | None:
         loaded = _load(path)
         if loaded is not None:
             return loaded
-        print(f"linvit: checkpoint {path} is damaged and not used", flush=True)
+        say(f"linvit: checkpoint {path} is damaged and not used")
     return None
 
 
@@ -39,7 +40,7 @@ def _load(path: Path) -> tuple[int, dict[str, Tensor], dict] | None:
         body = json.loads(path.read_text())
         expected = body.pop("self")
         data = path.with_suffix(".safetensors").read_bytes()
-    except (OSError, ValueError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None
     if _digest(body) != expected or hashlib.sha256(data).hexdigest() != body["sha256"]:
         return None

@@ -29,6 +29,24 @@ def autocast(device_class: str) -> contextlib.AbstractContextManager:
     return contextlib.nullcontext()
 
 
+def out_of_memory(error: Exception) -> bool:
+    """Torch raises a RuntimeError of its own on CPUs and a subclass on GPUs."""
+    text = str(error).lower()
+    told = "out of memory" in text or "can't allocate memory" in text
+    return told or isinstance(error, MemoryError)
+
+
+@contextlib.contextmanager
+def memory_errors():
+    """Torch's ways of running out of memory become MemoryError."""
+    try:
+        yield
+    except RuntimeError as error:
+        if out_of_memory(error):
+            raise MemoryError(str(error).splitlines()[0]) from error
+        raise
+
+
 def keep_freed_memory() -> None:
     """Let glibc reuse large buffers: it would map and zero fresh pages for every activation.
 

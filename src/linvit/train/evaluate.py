@@ -12,7 +12,7 @@ from linvit.data.views import View
 from linvit.errors import LinvitError
 from linvit.files import read_json
 from linvit.store import disk_errors
-from linvit.train.device import torch_device
+from linvit.train.device import memory_errors, torch_device
 from linvit.train.run import SCHEMA, Job
 from linvit.train.student import build_model, evaluate
 from linvit.train.train import make_jobs
@@ -23,7 +23,7 @@ def evaluate_cells(spec_paths: Sequence[Path]) -> None:
     for job in make_jobs(spec_paths):
         if not job.entry.finished():
             raise LinvitError(f"{job.name} has no finished result; train it first")
-        with disk_errors(job.entry.folder):
+        with memory_errors(), disk_errors(job.entry.folder):
             if not already(job):
                 evaluate_one(job)
             job.entry.emit(job.folder, ("test.json",))

@@ -4,13 +4,16 @@ Every draw is a function of (seed, purpose, step), so a packed cell is bit-ident
 cell alone; the pack only saves imports, decoding, augmentation and teacher forwards.
 """
 
+import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterable
 
 from linvit.distill import Teacher
-from linvit.errors import OUT_OF_MEMORY, Interrupted
+from linvit.errors import Interrupted
+from linvit.say import say
 from linvit.store import Lost, disk_errors
+from linvit.train.device import memory_errors
 from linvit.train.interrupt import StopRequest
 from linvit.train.progress import Progress
 from linvit.train.run import Run
@@ -32,16 +35,16 @@ class Pack:
         self.failed: list[str] = []
         self.checkpointed = time.monotonic()
 
-    def train(self, checkpoint_seconds: float = CHECKPOINT_SECONDS) -> None:
+    def train(self, stop: StopRequest, checkpoint_seconds: float = CHECKPOINT_SECONDS) -> None:
         """Raises Interrupted, after a checkpoint of every run, when a signal asked to stop."""
-        with StopRequest() as stop:
-            while self.runs:
-                self.advance(min(run.student.step for run in self.runs))
-                if stop.name:
-                    self.checkpoint()
-                    raise Interrupted(stop.name)
-                if time.monotonic() - self.checkpointed >= checkpoint_seconds:
-                    self.checkpoint()
+        stop.patient = True
+        while self.runs:
+            self.advance(min(run.student.step for run in self.runs))
+            if stop.name and self.runs:
+                self.checkpoint()
+                raise Interrupted(stop.name)
+            if time.monotonic() - self.checkpointed >= checkpoint_seconds:
+                self.checkpoint()
 
     def advance(self, step: int) -> None:
         """One batch for every run that stands at `step`; a run resumed further on waits."""
@@ -61,7 +64,7 @@ class Pack:
         try:
             run.validate()
         except Diverged as diverged:
-            print(f"{run.job.name}: diverged at step {diverged.step}", flush=True)
+            say(f"{run.job.name}: diverged at step {diverged.step}")
             self.end(run, diverged)
             return
         self.progress[id(run)].report()
@@ -82,13 +85,11 @@ class Pack:
     def guarded(self, run: Run, action: Callable[[], None]) -> None:
         """A run that fails leaves the pack; its mates go on untouched."""
         try:
-            with disk_errors(run.job.entry.folder):
+            with memory_errors(), disk_errors(run.job.entry.folder):
                 action()
         except MemoryError:
             raise
         except Exception as error:
-            if out_of_memory(error):
-                raise MemoryError(str(error)) from error
             self.fail(run, error)
 
     def fail(self, run: Run, error: Exception) -> None:
@@ -101,17 +102,6 @@ class Pack:
 def record_failure(entry, name: str, error: Exception) -> None:
     """Say it in the log, and leave the last lines for `linvit status`."""
     lines = traceback.format_exception(error)
-    print(f"{name}: failed: {error}\n{''.join(lines)}", flush=True)
-    if not isinstance(error, Lost):
+    say(f"{name}: failed: {error}\n{''.join(lines)}")
+    with contextlib.suppress(OSError, Lost):  # what failed may well be the disk
         entry.note("failed.json", {"error": str(error), "lines": "".join(lines).splitlines()[-8:]})
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Torch raises a RuntimeError of its own on CPUs and a subclass on GPUs."""
-    text = str(error).lower()
-    return "out of memory" in text or "can't allocate memory" in text
-
-
-def exit_out_of_memory(error: MemoryError) -> None:
-    print(f"linvit: out of memory ({error}); use a smaller pack or batch_size", flush=True)
-    raise SystemExit(OUT_OF_MEMORY)

@@ -5,6 +5,7 @@ import socket
 import time
 
 from linvit.progress_line import line
+from linvit.say import say
 from linvit.train.run import Run
 
 SECONDS_BETWEEN_LINES = 20.0
@@ -43,4 +44,4 @@ class Progress:
         ended = student.step == student.total_steps
         if ended or now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now
-            print(f"{self.run.job.name}: {line(state)}", flush=True)
+            say(f"{self.run.job.name}: {line(state)}")

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from linvit import __version__
 from linvit.files import atomic_write_bytes
+from linvit.fingerprint import science
+from linvit.say import say
 from linvit.store import RESULT_FILES, Entry
 from linvit.train.checkpoint import load_checkpoint, save_checkpoint
 from linvit.train.student import Diverged, Student
@@ -51,6 +53,7 @@ class Run:
         self.job, self.student, self.pack = job, student, pack
         self.checkpoints = job.entry.folder / "checkpoints"
         self.times: list[float] = []
+        self.final: dict[str, float] | None = None
         self.started, self.interruptions = time.time(), 0
         loaded = load_checkpoint(self.checkpoints)
         if loaded is not None:
@@ -61,7 +64,7 @@ class Run:
         self.started, self.times = state["started"], state["times"]
         self.student.train_seconds = state["train_seconds"]
         self.interruptions = state["interruptions"] + 1
-        print(f"{self.job.name}: resumed at step {step}", flush=True)
+        say(f"{self.job.name}: resumed at step {step}")
 
     def checkpoint(self) -> None:
         self.job.entry.check_owned()
@@ -75,9 +78,11 @@ class Run:
         save_checkpoint(self.checkpoints, self.student.step, self.student.tensors(), state)
 
     def validate(self) -> None:
-        """A validation point; raises Diverged when the interval's losses were not finite."""
+        """A validation point, at the end with the training images too; may raise Diverged."""
         self.student.validate()
         self.times.append(time.time())
+        if self.student.step == self.student.total_steps:
+            self.final = self._final()
 
     def finish(self, diverged: Diverged | None = None) -> None:
         """Write the result into the store and copy it to its declared place."""
@@ -98,11 +103,11 @@ class Run:
             "fingerprint": self.job.entry.fingerprint,
             "status": "ok" if diverged is None else "diverged",
             "diverged_step": None if diverged is None else diverged.step,
-            "spec": spec,
+            "spec": science(spec),
             "digests": self.job.digests,
             "parameters": sum(parameter.numel() for parameter in student.parameters),
             "history": student.history,
-            "final": self._final() if diverged is None else None,
+            "final": self.final,
             "ledger": student.ledger.summary(),
         }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from timm.models import VisionTransformer
 from torch import Tensor
 
 from linvit import models
@@ -30,7 +31,8 @@ def load_source(path: Path) -> Source:
     """Read `path` (.safetensors) and the description beside it (.json).
 
     Raises:
-        LinvitError: missing or damaged, or the digest differs from the description's.
+        LinvitError: missing or damaged, the digest differs from the description's, or a weight is
+            not finite.
     """
     path = Path(path)
     described = read_json(path.with_suffix(".json"))
@@ -44,23 +46,29 @@ def load_source(path: Path) -> Source:
             f"{path} has digest {digest[:12]}, its description says "
             f"{str(described.get('sha256'))[:12]}; delete both and run again"
         )
+    check_finite(state, path)
     return Source(path, state, described["model"], digest)
+
+
+def check_finite(state: dict[str, Tensor], path: Path) -> None:
+    for name, value in state.items():
+        if not torch.isfinite(value).all():
+            raise LinvitError(f"{path}: {name!r} holds NaN or Inf; use undamaged weights")
 
 
 def adopt(file: Path, model: dict, out: Path) -> None:
     """Take over weights that the user has: `out` (.safetensors) and its description (.json).
 
     model: the shape of the Softmax ViT that the weights must fit, timm's names, any head.
-    Raises LinvitError when the file is missing, is no safetensors, or lacks or adds keys.
+    Raises LinvitError when the file is missing, is no safetensors, lacks or adds keys, or holds a
+    weight that is not finite.
     """
     try:
         state = safetensors.torch.load_file(file)
     except (OSError, SafetensorError) as error:
         raise LinvitError(f"source file {file} cannot be read as safetensors: {error}") from None
-    try:
-        models.create("softmax", **model, num_classes=0).load_state_dict(_backbone(state))
-    except RuntimeError as error:
-        raise LinvitError(f"source file {file} does not fit the source's size: {error}") from None
+    make_backbone(state, model, file)
+    check_finite(state, file)
     described = {
         "model": model,
         "sha256": sha256_file(file),
@@ -70,8 +78,15 @@ def adopt(file: Path, model: dict, out: Path) -> None:
     atomic_write_bytes(out, Path(file).read_bytes())
 
 
-def _backbone(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value for name, value in state.items() if not name.startswith("head.")}
+def make_backbone(state: dict[str, Tensor], model: dict, path: Path) -> VisionTransformer:
+    """The Softmax ViT of this shape with the weights of `path`, all but the head."""
+    made = models.create("softmax", **model, num_classes=0)
+    try:
+        made.load_state_dict({k: v for k, v in state.items() if not k.startswith("head.")})
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise LinvitError(f"{path} does not fit the size of its source: {reason}") from None
+    return made
 
 
 def check_shape(source: Source, spec: dict) -> None:
@@ -85,6 +100,4 @@ def check_shape(source: Source, spec: dict) -> None:
 
 
 def make_teacher(source: Source, tap: str, device: torch.device) -> Teacher:
-    model = models.create("softmax", **source.model, num_classes=0)
-    model.load_state_dict(_backbone(source.state))
-    return Teacher(model.to(device), tap)
+    return Teacher(make_backbone(source.state, source.model, source.path).to(device), tap)

@@ -1,5 +1,6 @@
 """One cell in training: model, optimiser, history, and everything a checkpoint holds."""
 
+import math
 import time
 
 import torch
@@ -82,7 +83,7 @@ class Student:
         """Close an interval: its mean losses and the validation split into `history`.
 
         Raises:
-            Diverged: a loss of the interval was not finite.
+            Diverged: a loss of the interval, or of the validation split, was not finite.
         """
         losses = torch.stack(self.losses)
         finite = torch.isfinite(losses[:, 0])
@@ -109,8 +110,15 @@ class Student:
         self.losses = []
 
     def evaluate(self, images: Tensor, labels: Tensor) -> tuple[float, float]:
-        """Mean cross-entropy and top-1 (%) on stored pixels, without augmentation."""
-        return evaluate(self.model, self.stream.view, images, labels, self.spec["device"])
+        """Mean cross-entropy and top-1 (%) on stored pixels, without augmentation.
+
+        Raises:
+            Diverged: the last update has left weights with which nothing finite comes out.
+        """
+        loss, top1 = evaluate(self.model, self.stream.view, images, labels, self.spec["device"])
+        if not math.isfinite(loss):
+            raise Diverged(self.step)
+        return loss, top1
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors that the next step depends on."""
@@ -130,7 +138,7 @@ class Student:
         for index, parameter in enumerate(self.parameters):
             prefix = f"optimizer.{index}."
             self.optimizer.state[parameter] = {
-                k.removeprefix(prefix): v.to(v.device if "step" in k else parameter.device)
+                k.removeprefix(prefix): v.to(parameter.device)  # AdamW is fused: `step` too
                 for k, v in tensors.items()
                 if k.startswith(prefix)
             }
