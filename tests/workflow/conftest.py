@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STUDY = Path("tests/workflow/nano.yaml")
-PARTS = ("Snakefile", "config.yaml", "workflow", "src", "envs", "tests/workflow")
+PARTS = ("Snakefile", "config.yaml", "workflow", "src", "envs", "profiles", "tests/workflow")
 
 
 class Checkout:
@@ -28,7 +28,9 @@ class Checkout:
         for part in parts:
             target = folder / part
             target.parent.mkdir(parents=True, exist_ok=True)
-            if (source / part).is_dir():
+            if (source / part).is_symlink():
+                target.symlink_to((source / part).readlink())
+            elif (source / part).is_dir():
                 ignored = shutil.ignore_patterns("__pycache__")
                 shutil.copytree(source / part, target, ignore=ignored)
             else:
@@ -85,7 +87,8 @@ def again(finished, tmp_path) -> Checkout:
     """A private copy of the finished study, file times included, without its MLflow store, which
     belongs to the folder it was made in."""
     folder = tmp_path / "again"
-    shutil.copytree(finished.folder, folder, ignore=shutil.ignore_patterns("mlflow.db*", "mlart*"))
+    ignored = shutil.ignore_patterns("mlflow.db*", "mlart*")
+    shutil.copytree(finished.folder, folder, symlinks=True, ignore=ignored)
     return Checkout(folder)
 
 

@@ -23,7 +23,9 @@ def test_everything_is_made(finished):
 
 
 def test_second_run_plans_nothing(again):
-    assert "Nothing to be done" in again.run()
+    output = again.run()
+    assert "workflow specific profile profiles/default" in output
+    assert "Nothing to be done" in output
 
 
 def test_edited_figure_redraws_that_figure(again):
