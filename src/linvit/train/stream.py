@@ -1,5 +1,7 @@
 """The data of a cell as tensors: the training subset of its seed, and the validation split."""
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,6 +24,7 @@ class Stream:
         self.seed, self.batch_size = spec["cell"]["seed"], recipe["batch_size"]
         self.view = View(img_size=spec["model"]["img_size"], **recipe["view"])
         self.device = device
+        self.order = lru_cache(maxsize=1)(permutation)
         ids = dataset.train_indices(chosen["train"], chosen.get("shots"), self.seed)
         self.images, self.labels = self._load(dataset, ids)
         self.ids = torch.from_numpy(ids)
@@ -46,7 +49,7 @@ class Stream:
         an epoch is dropped."""
         epoch, position = divmod(step, self.steps_per_epoch)
         start = position * self.batch_size
-        rows = permutation(self.seed, epoch, len(self.ids))[start : start + self.batch_size]
+        rows = self.order(self.seed, epoch, len(self.ids))[start : start + self.batch_size]
         at = rows.to(self.device)
         images = self.view.train(self.images[at], self.ids[rows], self.seed, epoch)
         return images, self.labels[at]

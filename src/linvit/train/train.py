@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from linvit.catalog import numerics
@@ -49,12 +50,10 @@ def read_spec(path: Path) -> dict:
 
 def make_jobs(spec_paths: Sequence[Path]) -> list[Job]:
     """Read the specs and name what each of them must produce."""
-    jobs, sources = [], {}
+    jobs, digest_of = [], cache(load_source_digest)
     for path in spec_paths:
         spec = read_spec(path)
-        source = spec["source"] and sources.setdefault(
-            spec["source"]["weights"], load_source_digest(spec["source"]["weights"])
-        )
+        source = spec["source"] and digest_of(spec["source"]["weights"])
         data = open_dataset(spec["dataset"]["from"], DATA_FOLDER, verify=False).digest
         entry = Entry(fingerprint(spec, data, source), STORE)
         jobs.append(Job(spec, {"data": data, "source": source}, entry, result_folder(path)))
